@@ -1,0 +1,1 @@
+//! The properties of the engine, and the mistakes that they must catch.

@@ -1,0 +1,204 @@
+//! Stores that can change one record atomically: the engine does the rest.
+//!
+//! A mutex, a row lock or a compare-and-swap is enough to be a store: implement [`Registers`] and wrap it in a
+//! [`RegisterStore`].
+
+use std::{fmt, time::Duration};
+
+use crate::{
+    clock::Clock,
+    engine::{self, Applied, Command, Evidence, HoldReply, Left, Renew, Reply, Request, Stamp, Term, Wake},
+    error::Error,
+    id::ClientId,
+    name::Name,
+    store::{Answer, Hint, Promises, Store},
+    view::LeaseView,
+};
+
+/// A store that can change one record atomically.
+pub trait Registers: fmt::Debug + Send + Sync {
+    /// See [`Store::promises`].
+    fn promises(&self) -> Promises;
+
+    /// See [`Store::fingerprint`].
+    fn fingerprint(&self) -> &str;
+
+    /// See [`Store::client`].
+    fn client(&self) -> Option<ClientId>;
+
+    /// For each step: loads the record, gives it to [`engine::apply`], and writes it if it changed. What one step wrote
+    /// is seen by those after it. The outer error means that nothing was written, or that nobody knows.
+    ///
+    /// `patient` steps are off the caller's hot path and may be carried out on another thread.
+    fn commit(&self, steps: Vec<(Name, Command)>, patient: bool) -> Answer<'_, Vec<Result<Applied, Error>>>;
+
+    /// See [`Store::inspect`].
+    fn inspect<'a>(&'a self, name: &'a Name) -> Answer<'a, LeaseView>;
+
+    /// See [`Store::list`].
+    fn list<'a>(&'a self, prefix: &'a str) -> Answer<'a, Vec<LeaseView>>;
+
+    /// Sends a hint, without waiting for anything.
+    fn send(&self, name: &Name, wake: &Wake) -> Delivery;
+
+    /// See [`Store::next_hint`].
+    fn next_hint(&self) -> Answer<'_, Hint>;
+}
+
+/// What became of a hint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// It is on its way, or nobody can tell.
+    Sent,
+    /// Nobody receives there: that client is gone.
+    Nobody,
+}
+
+/// A [`Store`] made of [`Registers`] and the engine.
+#[derive(Debug)]
+pub struct RegisterStore<R>(R);
+
+impl<R: Registers> RegisterStore<R> {
+    /// Wraps the registers.
+    pub fn new(registers: R) -> Self {
+        Self(registers)
+    }
+
+    /// One step, its hints sent, and nobody dead left in the way of the living.
+    async fn step(&self, name: &Name, command: Command) -> Result<Reply, Error> {
+        let applied = self.commit_one(name, command).await?;
+        if !applied.wakes.is_empty() {
+            self.deliver(name, applied.wakes).await;
+        }
+        Ok(applied.reply)
+    }
+
+    async fn commit_one(&self, name: &Name, command: Command) -> Result<Applied, Error> {
+        let applied = self.0.commit(vec![(name.clone(), command)], false).await?.pop();
+        applied.ok_or_else(|| Error::internal("a store answered nothing to a step"))?
+    }
+
+    /// Sends hints. A client that nobody receives for is silenced at once, so that its turn goes to the next; that may
+    /// wake others, which may be dead too.
+    async fn deliver(&self, name: &Name, mut wakes: Vec<Wake>) {
+        let mut silenced: Vec<ClientId> = Vec::new();
+        while let Some(wake) = wakes.pop() {
+            if silenced.contains(&wake.client) || self.0.send(name, &wake) == Delivery::Sent {
+                continue;
+            }
+            tracing::debug!(%name, "a waiter is gone: passed over");
+            silenced.push(wake.client);
+            match self.commit_one(name, Command::Silence(wake.client)).await {
+                Ok(applied) => wakes.extend(applied.wakes),
+                // The claim window of the offer, or the next heartbeat of a living waiter, does the same later.
+                Err(error) => tracing::warn!(%name, %error, "a dead waiter could not be passed over yet"),
+            }
+        }
+    }
+}
+
+impl<R: Registers> Store for RegisterStore<R> {
+    fn promises(&self) -> Promises {
+        self.0.promises()
+    }
+
+    fn fingerprint(&self) -> &str {
+        self.0.fingerprint()
+    }
+
+    fn client(&self) -> Option<ClientId> {
+        self.0.client()
+    }
+
+    fn apply<'a>(&'a self, name: &'a Name, command: Command) -> Answer<'a, Reply> {
+        Box::pin(self.step(name, command))
+    }
+
+    fn renew_all(&self, renewals: Vec<(Name, Renew)>) -> Answer<'_, Vec<Result<HoldReply, Error>>> {
+        Box::pin(async move {
+            let names: Vec<Name> = renewals.iter().map(|(name, _)| name.clone()).collect();
+            let steps = renewals.into_iter().map(|(name, renew)| (name, renew.into())).collect();
+            let applied = self.0.commit(steps, true).await?;
+            let mut replies = Vec::with_capacity(applied.len());
+            for (name, applied) in names.iter().zip(applied) {
+                match applied {
+                    Ok(applied) => {
+                        self.deliver(name, applied.wakes).await;
+                        replies.push(Renew::reply(applied.reply));
+                    }
+                    Err(error) => replies.push(Err(error)),
+                }
+            }
+            Ok(replies)
+        })
+    }
+
+    fn inspect<'a>(&'a self, name: &'a Name) -> Answer<'a, LeaseView> {
+        self.0.inspect(name)
+    }
+
+    fn list<'a>(&'a self, prefix: &'a str) -> Answer<'a, Vec<LeaseView>> {
+        self.0.list(prefix)
+    }
+
+    fn next_hint(&self) -> Answer<'_, Hint> {
+        self.0.next_hint()
+    }
+}
+
+/// The evidence of a store whose users share one clock that only runs forward.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SharedClock {
+    /// Microseconds on that clock.
+    now: u64,
+    wall_ms: u64,
+    floor: u64,
+    /// The record is of an earlier run of that clock, so that whatever has an end has ended.
+    stale: bool,
+}
+
+impl SharedClock {
+    pub(crate) fn read(clock: &dyn Clock, floor: u64) -> Self {
+        Self { now: clock.now().nanos() / 1000, wall_ms: clock.wall_ms(), floor, stale: false }
+    }
+
+    #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "memory has one run only"))]
+    pub(crate) fn stale(self, stale: bool) -> Self {
+        Self { stale, ..self }
+    }
+}
+
+impl Evidence for SharedClock {
+    fn now(&self) -> Stamp {
+        Stamp(self.now)
+    }
+
+    fn left(&self, term: &Term) -> Left {
+        let Some(span) = term.span.duration() else { return Left::Forever };
+        if self.stale {
+            return Left::Over;
+        }
+        match span.checked_sub(self.since(term.start)) {
+            None | Some(Duration::ZERO) => Left::Over,
+            Some(left) => Left::For(left),
+        }
+    }
+
+    fn since(&self, stamp: Stamp) -> Duration {
+        Duration::from_micros(self.now.saturating_sub(stamp.0))
+    }
+
+    fn wall_ms(&self) -> u64 {
+        self.wall_ms
+    }
+
+    fn fence_floor(&self) -> u64 {
+        self.floor
+    }
+}
+
+/// [`engine::view`] if there is anything to see.
+pub(crate) fn visible(name: &Name, record: &engine::Record, evidence: &dyn Evidence) -> Option<LeaseView> {
+    let view = engine::view(name, record, evidence);
+    (!view.holders.is_empty() || view.queue.as_ref().is_some_and(|queue| !queue.is_empty())).then_some(view)
+}
