@@ -122,7 +122,10 @@ mod timer {
     impl BootTimer {
         pub(super) fn new() -> io::Result<Self> {
             let fd = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
-            Ok(Self(AsyncFd::register_with_interest(fd, Interest::READABLE)?))
+            // SAFETY: an `OwnedFd` keeps its one descriptor open until it is dropped, as the registration asks.
+            #[expect(unsafe_code, reason = "tokio's safe constructor is deprecated; an `OwnedFd` meets its condition")]
+            let fd = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?;
+            Ok(Self(fd))
         }
     }
 

@@ -24,7 +24,7 @@ impl Entropy for SystemEntropy {
     }
 }
 
-impl dyn Entropy {
+impl dyn Entropy + '_ {
     /// A new attempt id.
     pub fn attempt_id(&self) -> AttemptId {
         AttemptId::from_bits(self.bits())
