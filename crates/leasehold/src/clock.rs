@@ -19,6 +19,8 @@ use std::{
 pub struct Moment(u64);
 
 impl Moment {
+    /// Not later than any other.
+    pub const EARLIEST: Self = Self(0);
     /// Later than every other: the deadline of what never ends.
     pub const NEVER: Self = Self(u64::MAX);
 

@@ -1,15 +1,18 @@
 //! placeholder
+mod client;
 pub mod clock;
 pub mod engine;
 pub mod entropy;
 mod error;
 mod id;
+mod keeper;
 mod name;
 pub mod store;
 mod stores;
 mod ticket;
 mod ttl;
 mod view;
+pub use client::{Builder, Client, Lease, Lock, Progress, Retry, Validity, Waiting, open};
 pub use error::{Contended, Error, ErrorKind, Loss, Problem};
 pub use id::{AttemptId, ClientId};
 pub use name::Name;

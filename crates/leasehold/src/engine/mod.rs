@@ -32,6 +32,7 @@ pub use command::{
 };
 pub use evidence::{Evidence, Left};
 pub use record::{End, Holder, Rare, Record, Span, Stamp, Term, Tombstone, Waiter, Who};
+pub(crate) use rules::remembered;
 pub use rules::{Applied, apply, view};
 
 /// Test-only switch for the known-bad variants; in a real build it is always off and costs nothing.

@@ -1,0 +1,351 @@
+//! What is held.
+
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
+
+use super::Core;
+use crate::{
+    clock::Moment,
+    engine::{HandOver, HandOverReply, HoldReply, Release, ReleaseReply, Span, remembered},
+    error::{Error, Loss},
+    keeper::{Errand, Held, deadline},
+    name::Name,
+    ticket::{Rights, Ticket},
+    ttl::Ttl,
+};
+
+/// How long a release or a hand-over is tried when the store does not answer.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// A lease that is held: the guard of whatever it protects.
+///
+/// The keeper renews it from its own thread. Dropped, it is released in the background; [`release`](Self::release)
+/// waits for that, and [`Client::close`](crate::Client::close) for all of a client.
+#[must_use = "dropping a lease gives it back"]
+pub struct Lease {
+    core: Arc<Core>,
+    held: Arc<Held>,
+    waited: Duration,
+    min_hold: Option<Duration>,
+    attempts: u32,
+    party: Party,
+}
+
+/// What this process is to the lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Party {
+    /// Gives it back when it is done.
+    Owner,
+    /// Keeps it alive, and may end it if its ticket says so.
+    Sharer { may_release: bool },
+    /// Is done with it.
+    Gone,
+}
+
+impl Lease {
+    pub(super) fn new(
+        core: Arc<Core>,
+        held: Held,
+        attempts: u32,
+        waited: Duration,
+        min_hold: Option<Duration>,
+    ) -> Self {
+        Self::kept(core, held, Party::Owner, attempts, waited, min_hold)
+    }
+
+    pub(super) fn joined(core: Arc<Core>, held: Held, party: Party) -> Self {
+        Self::kept(core, held, party, 1, Duration::ZERO, None)
+    }
+
+    fn kept(
+        core: Arc<Core>,
+        held: Held,
+        party: Party,
+        attempts: u32,
+        waited: Duration,
+        min_hold: Option<Duration>,
+    ) -> Self {
+        let held = Arc::new(held);
+        core.keeper.keep(&held);
+        Self { core, held, waited, min_hold, attempts, party }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &Name {
+        &self.held.name
+    }
+
+    /// The number that only grows: give it to the resource, so that it can refuse a holder that was overtaken. `None`
+    /// where the store has none.
+    pub fn fence(&self) -> Option<u64> {
+        self.core.store.promises().fence.then_some(self.held.fence)
+    }
+
+    /// What each renewal gives.
+    pub fn ttl(&self) -> Ttl {
+        self.held.ttl.into()
+    }
+
+    /// How often the store was asked.
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// How long it took to get.
+    pub fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// Until when it may be relied on, as things stand; [`Moment::NEVER`] if it never expires.
+    pub fn deadline(&self) -> Moment {
+        self.held.deadline()
+    }
+
+    /// How long it may be relied on, as things stand, by a clock that runs on while the host sleeps; `None` if it never
+    /// expires. Zero once it is lost.
+    pub fn remaining(&self) -> Option<Duration> {
+        if self.held.loss().is_some() {
+            return Some(Duration::ZERO);
+        }
+        let deadline = self.held.deadline();
+        (deadline != Moment::NEVER).then(|| deadline.since(self.core.clock.now()))
+    }
+
+    /// Whether it may be relied on now. Local and cheap: ask before each step that matters.
+    pub fn is_valid(&self) -> bool {
+        self.held.loss().is_none() && self.core.clock.now() < self.held.deadline()
+    }
+
+    /// Ends when the lease is lost, and says how. It always comes, with the network or without, before the store could
+    /// grant the name to another.
+    pub async fn lost(&self) -> Loss {
+        poll_fn(|context| self.held.poll_lost(context)).await
+    }
+
+    /// Runs `work` until it ends or the lease is lost; then it is dropped where it stands.
+    pub async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+        let mut work = pin!(work);
+        poll_fn(|context| {
+            // Loss first: nothing may run on after it, least of all to its end. The clock is asked too, for the
+            // keeper's word may be on its way when a paused program wakes up.
+            if let Poll::Ready(loss) = self.held.poll_lost(context) {
+                return Poll::Ready(Err(self.loss(loss)));
+            }
+            if !self.is_valid() {
+                return Poll::Ready(Err(self.loss(Loss::Expired)));
+            }
+            work.as_mut().poll(context).map(Ok)
+        })
+        .await
+    }
+
+    /// Renews it now, though the keeper does that by itself.
+    pub async fn renew(&self) -> Result<(), Error> {
+        if let Some(loss) = self.held.loss() {
+            return Err(self.loss(loss));
+        }
+        let sent = self.core.clock.now();
+        match self.core.ask(&self.held.name, self.held.renewal()).await? {
+            HoldReply::Held { left } => {
+                self.held.extend(self.core.clock.now(), deadline(sent, left, self.held.ttl));
+                if self.is_valid() { Ok(()) } else { Err(self.loss(Loss::Expired)) }
+            }
+            HoldReply::Lost(loss) => {
+                self.core.keeper.dismiss(&self.held, loss);
+                Err(self.loss(loss))
+            }
+        }
+    }
+
+    /// From now on the lease is renewed only while the program gives a sign of life at least every `within`, so that a
+    /// program that hangs does not hold for ever.
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use std::time::Duration;
+    ///
+    /// let client = leasehold::open("memory:").await?;
+    /// let lease = client.lock("crawl")?.acquire().await?;
+    /// let progress = lease.while_progress(Duration::from_secs(60));
+    /// for page in 0..3 {
+    ///     // … fetch the page …
+    ///     progress.tick();
+    /// }
+    /// # lease.release().await?;
+    /// # Ok::<(), leasehold::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn while_progress(&self, within: Duration) -> Progress {
+        self.held.expect_progress(within, self.core.clock.now());
+        Progress { core: self.core.clone(), held: self.held.clone() }
+    }
+
+    /// A ticket with which another process keeps this lease alive, with the same fence. Sharers do not exclude each
+    /// other; releasing is the owner's word that they have stopped.
+    pub fn share(&self, rights: Rights) -> Ticket {
+        self.ticket(rights, None)
+    }
+
+    /// Stops keeping the lease alive without releasing it: whoever has the ticket is its owner now.
+    pub fn detach(mut self) -> Ticket {
+        self.core.keeper.dismiss(&self.held, Loss::Released);
+        self.party = Party::Gone;
+        self.ticket(Rights::ALL, self.held.tenure)
+    }
+
+    fn ticket(&self, rights: Rights, tenure: Option<u32>) -> Ticket {
+        Ticket {
+            store: self.core.store.fingerprint().to_owned(),
+            name: self.held.name.clone(),
+            id: self.held.id,
+            fence: self.fence(),
+            ttl: self.held.ttl.into(),
+            not_after_ms: self.held.not_after_ms,
+            rights: match self.party {
+                Party::Sharer { may_release } => Rights { release: may_release && rights.release, ..rights },
+                Party::Owner | Party::Gone => rights,
+            },
+            tenure,
+        }
+    }
+
+    /// Hands the lease over for good: the ticket's bearer holds it with a new fence, and this process no longer does,
+    /// whatever the answer. If there is none, nobody knows whether the ticket holds: it is lost here, and expires.
+    pub async fn hand_over(mut self) -> Result<Ticket, Error> {
+        self.core.keeper.dismiss(&self.held, Loss::Overtaken);
+        let to = self.core.entropy.attempt_id();
+        let request = HandOver { id: self.held.id, fence: self.held.fence, to };
+        let reply = self.insist(|| self.core.ask(&self.held.name, request)).await;
+        self.party = Party::Gone;
+        match reply? {
+            HandOverReply::Done { fence, .. } => {
+                let mut ticket = self.ticket(Rights::ALL, None);
+                ticket.id = to;
+                ticket.fence = ticket.fence.map(|_| fence);
+                Ok(ticket)
+            }
+            HandOverReply::Lost(loss) => Err(self.loss(loss)),
+        }
+    }
+
+    /// Gives it back. `false` if it was no longer held: what it protected may have been touched by another.
+    pub async fn release(mut self) -> Result<bool, Error> {
+        if self.party == (Party::Sharer { may_release: false }) {
+            return Err(Error::invalid(
+                format!("this ticket may keep the lease on {} alive, and not release it", self.held.name),
+                "drop the lease to stop keeping it alive; its owner releases it",
+            ));
+        }
+        let was_lost = self.held.loss().is_some();
+        let mut release = self.farewell();
+        self.party = Party::Gone;
+        let reply = self
+            .insist(|| {
+                let request = release;
+                // A second try follows one without an answer, which may still arrive.
+                release.remember = Some(remembered(self.held.ttl));
+                self.core.ask(&self.held.name, request)
+            })
+            .await;
+        match reply {
+            Ok(ReleaseReply::Released | ReleaseReply::Already) => Ok(!was_lost),
+            Ok(ReleaseReply::NotHeld(_)) => Ok(false),
+            Err(error) => {
+                let until = self.held.deadline();
+                self.core.keeper.send(self.held.name.clone(), Errand::Release(release), until);
+                Err(error)
+            }
+        }
+    }
+
+    /// Asks until there is an answer, or it is of no use any more.
+    async fn insist<T, A: Future<Output = Result<T, Error>>>(&self, mut ask: impl FnMut() -> A) -> Result<T, Error> {
+        let end = self.held.deadline().min(self.core.clock.now() + FAREWELL);
+        let mut pause = Duration::from_millis(10);
+        loop {
+            match ask().await {
+                Err(error) if error.is_transient() && self.core.clock.now() < end => {
+                    tracing::debug!(name = %self.held.name, %error, "will be tried again");
+                }
+                Err(error) if error.is_transient() => {
+                    return Err(Error::ambiguous(
+                        format!("the store did not answer about {}", self.held.name),
+                        "look at `leasehold status`; the lease expires by itself",
+                    )
+                    .because(error));
+                }
+                reply => return reply,
+            }
+            self.core.sleep_until(self.core.clock.now() + self.core.entropy.jitter(pause, 0.5)).await;
+            pause = (pause * 2).min(Duration::from_secs(1));
+        }
+    }
+
+    /// Stops the renewing and makes the request that gives it back.
+    fn farewell(&self) -> Release {
+        let unanswered = self.core.keeper.dismiss(&self.held, Loss::Released);
+        let held_for = self.core.clock.now().since(self.held.granted);
+        let linger = self.min_hold.and_then(|least| least.checked_sub(held_for)).filter(|rest| !rest.is_zero());
+        Release {
+            id: self.held.id,
+            linger: linger.map(Span::from),
+            remember: unanswered.then(|| remembered(self.held.ttl)),
+        }
+    }
+
+    fn loss(&self, loss: Loss) -> Error {
+        Error::Lost { name: self.held.name.clone(), loss }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        match self.party {
+            Party::Owner => {
+                let release = self.farewell();
+                let until = self.held.deadline();
+                self.core.keeper.send(self.held.name.clone(), Errand::Release(release), until);
+            }
+            Party::Sharer { .. } => {
+                self.core.keeper.dismiss(&self.held, Loss::Released);
+            }
+            Party::Gone => {}
+        }
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease")
+            .field("name", &self.held.name)
+            .field("fence", &self.fence())
+            .field("remaining", &self.remaining())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The sign of life of [`Lease::while_progress`].
+#[derive(Clone)]
+pub struct Progress {
+    core: Arc<Core>,
+    held: Arc<Held>,
+}
+
+impl Progress {
+    /// The program is getting on.
+    pub fn tick(&self) {
+        self.held.tick(self.core.clock.now());
+    }
+}
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Progress").field("name", &self.held.name).finish_non_exhaustive()
+    }
+}
