@@ -271,3 +271,10 @@ impl Problem {
         Box::new(Self { message: message.into(), hint: hint.into(), transient: false, source: None })
     }
 }
+
+/// For what needs no conversion, such as a [`Name`] where a name is wanted.
+impl From<std::convert::Infallible> for Error {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
+}

@@ -110,7 +110,7 @@ impl Lease {
     /// How long it may be relied on, as things stand, by a clock that runs on while the host sleeps; `None` if it never
     /// expires. Zero once it is lost.
     pub fn remaining(&self) -> Option<Duration> {
-        if self.held.loss().is_some() {
+        if self.loss().is_some() {
             return Some(Duration::ZERO);
         }
         let deadline = self.held.deadline();
@@ -119,7 +119,13 @@ impl Lease {
 
     /// Whether it may be relied on now. Local and cheap: ask before each step that matters.
     pub fn is_valid(&self) -> bool {
-        self.held.loss().is_none() && self.core.clock.now() < self.held.deadline()
+        self.loss().is_none()
+    }
+
+    /// How it was lost, if it was.
+    pub fn loss(&self) -> Option<Loss> {
+        let expired = || (self.core.clock.now() >= self.held.deadline()).then_some(Loss::Expired);
+        self.held.loss().or_else(expired)
     }
 
     /// Ends when the lease is lost, and says how. It always comes, with the network or without, before the store could
@@ -135,10 +141,10 @@ impl Lease {
             // Loss first: nothing may run on after it, least of all to its end. The clock is asked too, for the
             // keeper's word may be on its way when a paused program wakes up.
             if let Poll::Ready(loss) = self.held.poll_lost(context) {
-                return Poll::Ready(Err(self.loss(loss)));
+                return Poll::Ready(Err(self.lost_by(loss)));
             }
-            if !self.is_valid() {
-                return Poll::Ready(Err(self.loss(Loss::Expired)));
+            if let Some(loss) = self.loss() {
+                return Poll::Ready(Err(self.lost_by(loss)));
             }
             work.as_mut().poll(context).map(Ok)
         })
@@ -147,18 +153,18 @@ impl Lease {
 
     /// Renews it now, though the keeper does that by itself.
     pub async fn renew(&self) -> Result<(), Error> {
-        if let Some(loss) = self.held.loss() {
-            return Err(self.loss(loss));
+        if let Some(loss) = self.loss() {
+            return Err(self.lost_by(loss));
         }
         let sent = self.core.clock.now();
         match self.core.ask(&self.held.name, self.held.renewal()).await? {
             HoldReply::Held { left } => {
                 self.held.extend(self.core.clock.now(), deadline(sent, left, self.held.ttl));
-                if self.is_valid() { Ok(()) } else { Err(self.loss(Loss::Expired)) }
+                self.loss().map_or(Ok(()), |loss| Err(self.lost_by(loss)))
             }
             HoldReply::Lost(loss) => {
                 self.core.keeper.dismiss(&self.held, loss);
-                Err(self.loss(loss))
+                Err(self.lost_by(loss))
             }
         }
     }
@@ -230,7 +236,7 @@ impl Lease {
                 ticket.fence = ticket.fence.map(|_| fence);
                 Ok(ticket)
             }
-            HandOverReply::Lost(loss) => Err(self.loss(loss)),
+            HandOverReply::Lost(loss) => Err(self.lost_by(loss)),
         }
     }
 
@@ -242,7 +248,7 @@ impl Lease {
                 "drop the lease to stop keeping it alive; its owner releases it",
             ));
         }
-        let was_lost = self.held.loss().is_some();
+        let was_lost = self.loss().is_some();
         let mut release = self.farewell();
         self.party = Party::Gone;
         let reply = self
@@ -299,7 +305,7 @@ impl Lease {
         }
     }
 
-    fn loss(&self, loss: Loss) -> Error {
+    fn lost_by(&self, loss: Loss) -> Error {
         Error::Lost { name: self.held.name.clone(), loss }
     }
 }
