@@ -226,7 +226,7 @@ impl Lease {
     pub async fn hand_over(mut self) -> Result<Ticket, Error> {
         self.core.keeper.dismiss(&self.held, Loss::Overtaken);
         let to = self.core.entropy.attempt_id();
-        let request = HandOver { id: self.held.id, fence: self.held.fence, to };
+        let request = HandOver { id: self.held.id, fence: self.held.fence, tenure: self.held.tenure, to };
         let reply = self.insist(|| self.core.ask(&self.held.name, request)).await;
         self.party = Party::Gone;
         match reply? {
@@ -300,6 +300,7 @@ impl Lease {
         let linger = self.min_hold.and_then(|least| least.checked_sub(held_for)).filter(|rest| !rest.is_zero());
         Release {
             id: self.held.id,
+            tenure: self.held.tenure,
             linger: linger.map(Span::from),
             remember: unanswered.then(|| remembered(self.held.ttl)),
         }

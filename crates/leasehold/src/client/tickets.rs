@@ -91,7 +91,12 @@ impl Client {
     pub async fn release(&self, ticket: &Ticket) -> Result<bool, Error> {
         self.belongs(ticket)?;
         may("release", ticket.rights.release)?;
-        let release = Release { id: ticket.id, linger: None, remember: Some(remembered(ticket.ttl.into())) };
+        let release = Release {
+            id: ticket.id,
+            tenure: ticket.tenure,
+            linger: None,
+            remember: Some(remembered(ticket.ttl.into())),
+        };
         let reply = self.core.ask(&ticket.name, release).await?;
         Ok(matches!(reply, ReleaseReply::Released | ReleaseReply::Already))
     }

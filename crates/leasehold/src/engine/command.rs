@@ -28,8 +28,8 @@ pub enum Command {
     HandOver(HandOver),
     /// End a holder's right to renew, or its hold.
     Break(Break),
-    /// Nobody received what was sent to this client.
-    Silence(ClientId),
+    /// Nobody received what was sent to a client.
+    Silence(Silence),
 }
 
 /// What a [`Command`] answers, one variant for each.
@@ -166,6 +166,8 @@ pub enum HoldReply {
 pub struct Release {
     /// The holder's.
     pub id: AttemptId,
+    /// The orchestrator's tenure: one that was overtaken releases nothing. `None` for a sharer.
+    pub tenure: Option<u32>,
     /// Keep it taken for so long still.
     pub linger: Option<Span>,
     /// Remember the attempt id for so long: a late request with it is refused, a second release is told so.
@@ -210,7 +212,9 @@ pub struct HandOver {
     pub id: AttemptId,
     /// Its fence.
     pub fence: u64,
-    /// The receiver's.
+    /// The orchestrator's tenure: one that was overtaken has nothing to give. `None` for a sharer.
+    pub tenure: Option<u32>,
+    /// The receiver's: a new one.
     pub to: AttemptId,
 }
 
@@ -254,6 +258,16 @@ pub enum BreakReply {
     NotHeld,
 }
 
+/// Pass over a client that nobody receives for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Silence {
+    /// Whose waiters are passed over until it is heard again.
+    pub client: ClientId,
+    /// [`Wake::offer`] of what nobody received: that goes to the next at once. Another offer to the same client may
+    /// have been received, so it keeps its claim window.
+    pub offer: Option<u64>,
+}
+
 /// What to tell whom, once the step is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wake {
@@ -263,6 +277,8 @@ pub struct Wake {
     pub id: AttemptId,
     /// What.
     pub news: News,
+    /// The fence of the offer, if it is one.
+    pub offer: Option<u64>,
 }
 
 /// A hint; the record is what counts.

@@ -23,17 +23,20 @@ mod record;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod turns;
 #[cfg(test)]
 pub(crate) mod variants;
+mod view;
 
 pub use command::{
     Break, BreakReply, Check, Claim, ClaimReply, Command, Grant, HandOver, HandOverReply, HoldReply, Leave, LeaveReply,
-    News, Queued, Queueing, Release, ReleaseReply, Renew, Reply, Request, Wake,
+    News, Queued, Queueing, Release, ReleaseReply, Renew, Reply, Request, Silence, Wake,
 };
 pub use evidence::{Evidence, Left};
 pub use record::{End, Holder, Rare, Record, Span, Stamp, Term, Tombstone, Waiter, Who};
 pub(crate) use rules::remembered;
-pub use rules::{Applied, apply, view};
+pub use rules::{Applied, apply};
+pub use view::view;
 
 /// Test-only switch for the known-bad variants; in a real build it is always off and costs nothing.
 #[cfg(not(test))]

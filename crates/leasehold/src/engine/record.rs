@@ -135,6 +135,8 @@ pub struct Rare {
     pub max_hold: Option<Term>,
     /// The waiter it was offered to, which returns to its place if it does not answer.
     pub offered_to: Option<Waiter>,
+    /// The reply to a claim told of the offer: it is relied on until its claim window ends, whoever else is silent.
+    pub seen: bool,
     /// The attempt id that handed it over.
     pub from: Option<AttemptId>,
     /// The work it is for: who names it may attach.
@@ -192,6 +194,8 @@ pub enum End {
     Released,
     /// An operator broke it.
     Broken,
+    /// Its lease was handed over, or attached to by another.
+    Overtaken,
 }
 
 impl Record {

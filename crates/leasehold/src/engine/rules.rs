@@ -1,22 +1,17 @@
-//! The rules themselves.
+//! The rules themselves: what each command does.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use super::{
     bad,
     command::{
-        Break, BreakReply, Check, Claim, ClaimReply, Command, Grant, HandOver, HandOverReply, HoldReply, Leave,
-        LeaveReply, News, Queued, Queueing, Release, ReleaseReply, Renew, Reply, Wake,
+        Break, BreakReply, Check, Claim, ClaimReply, Command, HandOver, HandOverReply, HoldReply, Leave, LeaveReply,
+        News, Release, ReleaseReply, Renew, Reply, Silence, Wake,
     },
     evidence::{Evidence, Left},
-    record::{End, Holder, Rare, Record, Span, Term, Tombstone, Waiter},
+    record::{End, Record, Span, Term, Tombstone},
 };
-use crate::{
-    error::Loss,
-    id::{AttemptId, ClientId},
-    name::Name,
-    view::{HolderView, LeaseView, Phase, WaiterView},
-};
+use crate::{error::Loss, view::Phase};
 
 /// How long a broken lease that would never expire stays, so that its holder, which looks every 10 s, learns of it.
 const BROKEN_NEVER: Span = Span::from_millis(30_000);
@@ -36,7 +31,7 @@ pub struct Applied {
 pub fn apply(record: &mut Record, command: &Command, evidence: &dyn Evidence) -> Applied {
     let mut step = Step { record, evidence, changed: false, wakes: Vec::new() };
     let settles = match command {
-        Command::Check(_) => false,
+        Command::Check(_) => bad!(CheckSettles),
         Command::Renew(_) => !bad!(RenewRevives),
         _ => true,
     };
@@ -51,8 +46,8 @@ pub fn apply(record: &mut Record, command: &Command, evidence: &dyn Evidence) ->
         Command::Leave(leave) => Reply::Leave(step.leave(*leave)),
         Command::HandOver(hand_over) => Reply::HandOver(step.hand_over(*hand_over)),
         Command::Break(request) => Reply::Break(step.break_lease(*request)),
-        Command::Silence(client) => {
-            step.silence(*client);
+        Command::Silence(silence) => {
+            step.silence(*silence);
             Reply::Silence
         }
     };
@@ -62,75 +57,39 @@ pub fn apply(record: &mut Record, command: &Command, evidence: &dyn Evidence) ->
     Applied { reply, changed: step.changed, wakes: step.wakes }
 }
 
-/// What anyone may see of the record.
-pub fn view(name: &Name, record: &Record, evidence: &dyn Evidence) -> LeaseView {
-    let alive = |term| !evidence.left(term).is_over();
-    let waiters = record.queue.iter().filter(|waiter| alive(&waiter.term)).enumerate();
-    LeaseView {
-        name: name.clone(),
-        holders: record.holders.iter().filter(|h| alive(&h.term)).map(|h| holder_view(h, evidence)).collect(),
-        queue: Some(
-            waiters
-                .map(|(index, waiter)| WaiterView {
-                    position: position(index),
-                    owner: waiter.who.owner.clone(),
-                    reason: waiter.who.reason.clone(),
-                    waiting: evidence.since(waiter.since),
-                    silent: waiter.parked,
-                })
-                .collect(),
-        ),
-    }
-}
-
-fn holder_view(holder: &Holder, evidence: &dyn Evidence) -> HolderView {
-    HolderView {
-        fence: Some(holder.fence),
-        owner: holder.who.owner.clone(),
-        reason: holder.who.reason.clone(),
-        acquired_at_ms: holder.acquired_at_ms,
-        expires_in: evidence.left(&holder.term).duration(),
-        phase: holder.phase,
-    }
-}
-
-fn position(index: usize) -> u32 {
-    u32::try_from(index + 1).unwrap_or(u32::MAX)
-}
-
 /// One step under way.
-struct Step<'a> {
-    record: &'a mut Record,
-    evidence: &'a dyn Evidence,
-    changed: bool,
-    wakes: Vec<Wake>,
+pub(super) struct Step<'a> {
+    pub(super) record: &'a mut Record,
+    pub(super) evidence: &'a dyn Evidence,
+    pub(super) changed: bool,
+    pub(super) wakes: Vec<Wake>,
 }
 
-// The commands.
 impl Step<'_> {
     fn claim(&mut self, claim: &Claim) -> ClaimReply {
         if self.record.tombstone(claim.id).is_some() {
             return ClaimReply::Gone;
         }
+        // It would stand at the head for ever.
+        if claim.permits > claim.capacity && !bad!(ImpossibleClaimWaits) {
+            return ClaimReply::Mismatch { capacity: claim.capacity };
+        }
+        self.hear(claim);
         if let Some(work) = &claim.work
             && let Some(grant) = self.attach(claim, work)
         {
             return ClaimReply::Granted(grant);
         }
-        if let Some(holder) = self.record.holder(claim.id)
+        if let Some(index) = self.record.holders.iter().position(|holder| holder.id == claim.id)
             && !bad!(ClaimIsNotIdempotent)
         {
-            return match holder.phase {
-                Phase::Held | Phase::Offered => ClaimReply::Granted(self.grant_of(holder)),
-                Phase::Broken | Phase::Lingering => ClaimReply::Gone,
-            };
+            return self.claim_again(index);
         }
         if self.record.holders.is_empty() && self.record.queue.is_empty() {
             self.record.capacity = claim.capacity;
         } else if self.record.capacity != claim.capacity {
             return ClaimReply::Mismatch { capacity: self.record.capacity };
         }
-        self.hear(claim);
 
         let waits = self.record.queue.iter().any(|waiter| waiter.id == claim.id);
         let nobody_first = bad!(NewcomerOvertakes) || self.record.queue.iter().all(|waiter| waiter.parked);
@@ -148,6 +107,23 @@ impl Step<'_> {
             return ClaimReply::Granted(self.grant_of(holder));
         }
         ClaimReply::Queued(self.place_of(claim.id))
+    }
+
+    /// A claim by the attempt id that has it.
+    fn claim_again(&mut self, index: usize) -> ClaimReply {
+        let holder = &mut self.record.holders[index];
+        // Whoever attached is the orchestrator now: the first one must not learn the new tenure.
+        if matches!(holder.phase, Phase::Broken | Phase::Lingering) || holder.tenure > 0 {
+            return ClaimReply::Gone;
+        }
+        if let Some(rare) = &mut holder.rare
+            && rare.offered_to.is_some()
+            && !rare.seen
+        {
+            rare.seen = true;
+            self.changed = true;
+        }
+        ClaimReply::Granted(self.grant_of(&self.record.holders[index]))
     }
 
     fn renew(&mut self, renew: &Renew) -> HoldReply {
@@ -193,6 +169,7 @@ impl Step<'_> {
             holder.phase = Phase::Held;
             if let Some(rare) = &mut holder.rare {
                 rare.offered_to = None;
+                rare.seen = false;
             }
         }
         // A sharer whose ticket ends soon must not shorten what another owner has renewed.
@@ -228,33 +205,49 @@ impl Step<'_> {
                 Some(Tombstone { end: End::Released, .. }) => return ReleaseReply::Already,
                 _ => ReleaseReply::NotHeld(self.loss_of(release.id)),
             };
-            // The claim itself may still be under way.
+            // An offer that lapsed went back to the queue; and the claim itself may still be under way.
+            if !bad!(ReleaseKeepsPlace) {
+                self.unqueue(release.id);
+            }
             self.bury(release.id, End::Left, release.remember);
             return reply;
         };
         let now = self.evidence.now();
         let holder = &mut self.record.holders[index];
-        if holder.phase == Phase::Lingering {
-            return ReleaseReply::Already;
+        if release.tenure.is_some_and(|tenure| tenure != holder.tenure) && !bad!(OvertakenReleases) {
+            return ReleaseReply::NotHeld(Loss::Overtaken);
         }
-        self.changed = true;
-        if let Some(span) = release.linger {
-            holder.phase = Phase::Lingering;
-            holder.term = Term { start: now, span };
-            self.tell_next();
+        let attached_by = holder.rare.as_ref().and_then(|rare| rare.attached_by);
+        // Who attached cannot know whether requests of the first orchestrator are still under way.
+        let remember = release.remember.or_else(|| attached_by.map(|_| remembered(holder.ttl)));
+        let reply = if holder.phase == Phase::Lingering {
+            ReleaseReply::Already
         } else {
-            self.record.holders.swap_remove(index);
+            self.changed = true;
+            // Whoever broke it was told when it will be free.
+            match release.linger.filter(|_| holder.phase != Phase::Broken && !bad!(LingerFreesAtOnce)) {
+                Some(span) => {
+                    holder.phase = Phase::Lingering;
+                    holder.term = Term { start: now, span };
+                    self.tell_next();
+                }
+                None => drop(self.record.holders.swap_remove(index)),
+            }
+            ReleaseReply::Released
+        };
+        for id in [Some(release.id), attached_by].into_iter().flatten() {
+            self.bury(id, End::Released, remember);
         }
-        self.bury(release.id, End::Released, release.remember);
-        ReleaseReply::Released
+        reply
     }
 
     fn leave(&mut self, leave: Leave) -> LeaveReply {
-        let reply = if let Some(index) = self.record.queue.iter().position(|waiter| waiter.id == leave.id) {
-            self.record.queue.remove(index);
-            self.changed = true;
+        // What was attached to, or released and lingers, is no longer this attempt's to give back.
+        let held =
+            |holder: &super::Holder| holder.id == leave.id && holder.tenure == 0 && holder.phase != Phase::Lingering;
+        let reply = if self.unqueue(leave.id) {
             LeaveReply::Waiting
-        } else if let Some(index) = self.record.holders.iter().position(|holder| holder.id == leave.id) {
+        } else if let Some(index) = self.record.holders.iter().position(held) {
             if !bad!(LeaveKeepsGrant) {
                 self.record.holders.swap_remove(index);
                 self.changed = true;
@@ -276,29 +269,47 @@ impl Step<'_> {
         }
         let found = self.record.holders.iter().position(|h| h.id == hand_over.id && h.fence == hand_over.fence);
         let Some(index) = found else { return HandOverReply::Lost(self.loss_of(hand_over.id)) };
-        match self.record.holders[index].phase {
+        // The receiver gave up before this came, or its id is not a new one.
+        if self.record.tombstone(hand_over.to).is_some() || self.record.holder(hand_over.to).is_some() {
+            return HandOverReply::Lost(self.loss_of(hand_over.to));
+        }
+        let holder = &self.record.holders[index];
+        match holder.phase {
             Phase::Broken => return HandOverReply::Lost(Loss::Broken),
             Phase::Lingering => return HandOverReply::Lost(Loss::Released),
             Phase::Held | Phase::Offered => {}
         }
+        if hand_over.tenure.is_some_and(|tenure| tenure != holder.tenure) {
+            return HandOverReply::Lost(Loss::Overtaken);
+        }
+        self.unqueue(hand_over.to);
         let fence = if bad!(HandOverKeepsFence) { hand_over.fence } else { self.next_fence() };
+        if !bad!(HandOverForgetsFence) {
+            self.record.fence = fence;
+        }
         let holder = &mut self.record.holders[index];
         let max_hold = holder.rare.as_ref().and_then(|rare| rare.max_hold);
         let mut span = holder.ttl;
         if let Some(Left::For(left)) = max_hold.map(|term| evidence.left(&term)) {
             span = span.min(Span::from_millis(whole_millis(left)));
         }
+        let rare = holder.rare.get_or_insert_default();
+        rare.from = Some(hand_over.id);
+        rare.offered_to = None;
+        rare.seen = false;
+        let attached_by = rare.attached_by.take();
         holder.id = hand_over.to;
         holder.fence = fence;
         holder.tenure = 0;
         holder.phase = Phase::Held;
         holder.client = None;
         holder.term = Term { start: evidence.now(), span };
-        let rare = holder.rare.get_or_insert_default();
-        rare.from = Some(hand_over.id);
-        rare.offered_to = None;
-        rare.attached_by = None;
         self.changed = true;
+        // A late claim of the giver's must neither queue nor attach to what it gave away.
+        let remember = Some(remembered(self.record.holders[index].ttl)).filter(|_| !bad!(GiverReturns));
+        for id in [Some(hand_over.id), attached_by].into_iter().flatten() {
+            self.bury(id, End::Overtaken, remember);
+        }
         HandOverReply::Done { fence, left: span.duration() }
     }
 
@@ -312,16 +323,23 @@ impl Step<'_> {
             };
         };
         let evidence = self.evidence;
-        let fence = self.next_fence();
-        self.record.fence = fence;
-        self.changed = true;
+        let next_fence = self.next_fence();
         let holder = &mut self.record.holders[index];
+        let runs_out = matches!(holder.phase, Phase::Broken | Phase::Lingering) && holder.term.span != Span::NEVER;
+        if runs_out && !request.now && !bad!(BreakIsNotIdempotent) {
+            return BreakReply::Broken { free_in: evidence.left(&holder.term).duration().unwrap_or_default() };
+        }
+        self.record.fence = next_fence;
+        self.changed = true;
         if let Some(client) = holder.client {
-            self.wakes.push(Wake { client, id: holder.id, news: News::Broken });
+            self.wakes.push(Wake { client, id: holder.id, news: News::Broken, offer: None });
         }
         if request.now {
             let holder = self.record.holders.swap_remove(index);
-            self.bury(holder.id, End::Broken, Some(remembered(holder.ttl)));
+            let attached_by = holder.rare.as_ref().and_then(|rare| rare.attached_by);
+            for id in [Some(holder.id), attached_by].into_iter().flatten() {
+                self.bury(id, End::Broken, Some(remembered(holder.ttl)));
+            }
             return BreakReply::Broken { free_in: Duration::ZERO };
         }
         holder.phase = Phase::Broken;
@@ -329,7 +347,7 @@ impl Step<'_> {
         if let Some(rare) = &mut holder.rare {
             rare.offered_to = None;
         }
-        if holder.term.span == Span::NEVER {
+        if holder.term.span == Span::NEVER && !bad!(BrokenNeverStays) {
             holder.term = Term { start: evidence.now(), span: BROKEN_NEVER };
         }
         let free_in = evidence.left(&holder.term).duration().unwrap_or_default();
@@ -337,272 +355,19 @@ impl Step<'_> {
         BreakReply::Broken { free_in }
     }
 
-    /// Passes over all waiters of a client that nobody receives for, and takes back what was offered to it.
-    fn silence(&mut self, client: ClientId) {
-        while let Some(index) =
-            self.record.holders.iter().position(|h| h.phase == Phase::Offered && h.client == Some(client))
-        {
+    /// Passes over all waiters of a client that nobody receives for, and takes back the offer that nobody received.
+    fn silence(&mut self, silence: Silence) {
+        let unheard = |holder: &super::Holder| {
+            let seen = holder.rare.as_ref().is_some_and(|rare| rare.seen);
+            holder.phase == Phase::Offered
+                && holder.client == Some(silence.client)
+                && (bad!(SilenceTakesAll) || (silence.offer == Some(holder.fence) && !seen))
+        };
+        while let Some(index) = self.record.holders.iter().position(unheard) {
             let holder = self.record.holders.swap_remove(index);
             self.take_back(holder);
         }
-        self.park(client);
-    }
-}
-
-// What the commands have in common.
-impl Step<'_> {
-    /// Removes what the evidence says is over.
-    fn settle(&mut self) {
-        let evidence = self.evidence;
-        let over = |term: &Term| evidence.left(term).is_over();
-
-        while let Some(index) = self.record.holders.iter().position(|holder| over(&holder.term)) {
-            let holder = self.record.holders.swap_remove(index);
-            self.take_back(holder);
-        }
-        let before = (self.record.queue.len(), self.record.tombstones.len());
-        if !bad!(DeadWaitersStay) {
-            self.record.queue.retain(|waiter| !over(&waiter.term));
-        }
-        if !bad!(TombstonesForever) {
-            self.record.tombstones.retain(|tombstone| !over(&tombstone.term));
-        }
-        self.changed |= before != (self.record.queue.len(), self.record.tombstones.len());
-    }
-
-    /// Offers what is free to those whose turn it is, strictly in order: one that wants more permits than are free is
-    /// not overtaken by one that wants fewer. The caller is here, so it gets its whole ttl; the others have to answer
-    /// first.
-    fn serve(&mut self, caller: Option<AttemptId>) {
-        let mut served = false;
-        while let Some(index) = self.record.queue.iter().position(|waiter| !waiter.parked)
-            && self.fits(self.record.queue[index].permits)
-            && let Some(waiter) = self.record.queue.remove(index)
-        {
-            served = true;
-            self.grant_waiter(waiter, caller);
-        }
-        if served {
-            self.tell_next();
-        }
-    }
-
-    fn grant_waiter(&mut self, waiter: Waiter, caller: Option<AttemptId>) {
-        let start = self.evidence.now();
-        let here = caller == Some(waiter.id);
-        let whole = here || bad!(OfferLastsWholeTtl);
-        let max_hold = waiter.max_hold.map(|span| Term { start, span });
-        let longest = waiter.max_hold.map_or(waiter.ttl, |most| most.min(waiter.ttl));
-        let rare = Rare {
-            max_hold,
-            work: waiter.work.clone(),
-            offered_to: (!here).then(|| waiter.clone()),
-            ..Rare::default()
-        };
-        let fence = self.next_fence();
-        self.record.fence = fence;
-        self.record.holders.push(Holder {
-            id: waiter.id,
-            fence,
-            permits: waiter.permits,
-            tenure: 0,
-            phase: if here { Phase::Held } else { Phase::Offered },
-            ttl: waiter.ttl,
-            term: Term { start, span: if whole { longest } else { waiter.window.min(longest) } },
-            client: waiter.client,
-            acquired_at_ms: self.evidence.wall_ms(),
-            who: waiter.who,
-            rare: (rare != Rare::default()).then(|| Box::new(rare)),
-        });
-        self.changed = true;
-        if let Some(client) = waiter.client
-            && !here
-        {
-            self.wakes.push(Wake { client, id: waiter.id, news: News::Offer });
-        }
-    }
-
-    /// Without a place in the queue: nobody is before it.
-    fn grant_newcomer(&mut self, claim: &Claim) -> Grant {
-        // A newcomer is a waiter that never had to wait.
-        let waiter = self.waiter(claim, Queueing { waiter_ttl: claim.ttl, window: claim.ttl });
-        self.grant_waiter(waiter, Some(claim.id));
-        let holder = self.record.holders.last().expect("one was just granted");
-        self.grant_of(holder)
-    }
-
-    fn enqueue(&mut self, claim: &Claim, queueing: Queueing) {
-        let waiter = self.waiter(claim, queueing);
-        self.record.next_place += 1;
-        self.record.queue.push_back(waiter);
-        self.changed = true;
-    }
-
-    fn waiter(&self, claim: &Claim, queueing: Queueing) -> Waiter {
-        let now = self.evidence.now();
-        Waiter {
-            id: claim.id,
-            place: self.record.next_place,
-            permits: claim.permits,
-            ttl: claim.ttl,
-            window: queueing.window,
-            term: Term { start: now, span: queueing.waiter_ttl },
-            since: now,
-            client: claim.client,
-            parked: false,
-            max_hold: claim.max_hold,
-            work: claim.work.clone(),
-            who: claim.who.clone(),
-        }
-    }
-
-    /// The claim shows that its client lives: all its waiters keep their places for another waiter ttl.
-    fn hear(&mut self, claim: &Claim) {
-        let Some(queueing) = claim.queue else { return };
-        let term = Term { start: self.evidence.now(), span: queueing.waiter_ttl };
-        for waiter in &mut self.record.queue {
-            if waiter.id == claim.id || (waiter.client.is_some() && waiter.client == claim.client) {
-                waiter.term = term;
-                waiter.parked &= bad!(ParkedForever);
-                self.changed = true;
-            }
-        }
-        if bad!(HeartbeatLosesPlace)
-            && let Some(index) = self.record.queue.iter().position(|waiter| waiter.id == claim.id)
-            && let Some(waiter) = self.record.queue.remove(index)
-        {
-            self.record.queue.push_back(waiter);
-        }
-    }
-
-    /// The orchestrator of the same work takes the lease over from its predecessor: id and fence stay.
-    fn attach(&mut self, claim: &Claim, work: &Arc<str>) -> Option<Grant> {
-        let index = self.record.holders.iter().position(|holder| {
-            matches!(holder.phase, Phase::Held | Phase::Offered)
-                && holder.id != claim.id
-                && holder.rare.as_ref().is_some_and(|rare| rare.work.as_ref() == Some(work))
-        })?;
-        let holder = &mut self.record.holders[index];
-        let rare = holder.rare.get_or_insert_default();
-        if rare.attached_by != Some(claim.id) {
-            rare.attached_by = Some(claim.id);
-            holder.tenure += 1;
-            holder.client = claim.client;
-            holder.who = claim.who.clone();
-            self.changed = true;
-        }
-        Some(self.grant_of(&self.record.holders[index]))
-    }
-
-    fn grant_of(&self, holder: &Holder) -> Grant {
-        Grant {
-            id: holder.id,
-            fence: holder.fence,
-            tenure: holder.tenure,
-            left: self.evidence.left(&holder.term).duration(),
-            offered: holder.phase == Phase::Offered,
-        }
-    }
-
-    /// The answer to one that does not queue.
-    fn held(&mut self) -> ClaimReply {
-        self.serve(None);
-        let longest = self.soonest_free().or(self.record.holders.first());
-        match longest {
-            Some(holder) => ClaimReply::Held(holder_view(holder, self.evidence)),
-            // More permits were wanted than there are.
-            None => ClaimReply::Mismatch { capacity: self.record.capacity },
-        }
-    }
-
-    fn place_of(&self, id: AttemptId) -> Queued {
-        let before = self.record.queue.iter().take_while(|waiter| waiter.id != id);
-        // Each before us may cost a claim window once the holder is gone.
-        let windows: Duration =
-            before.clone().filter(|waiter| !waiter.parked).filter_map(|waiter| waiter.window.duration()).sum();
-        let holder = self.soonest_free();
-        Queued {
-            position: position(before.count()),
-            wake_in: holder.and_then(|h| self.evidence.left(&h.term).duration()).map(|left| left + windows),
-            holder: holder.or(self.record.holders.first()).map(|holder| holder_view(holder, self.evidence)),
-        }
-    }
-
-    /// The holder whose time ends first, of those whose time ends.
-    fn soonest_free(&self) -> Option<&Holder> {
-        let ends = |holder: &&Holder| self.evidence.left(&holder.term).duration().is_some();
-        self.record.holders.iter().filter(ends).min_by_key(|holder| self.evidence.left(&holder.term).duration())
-    }
-
-    /// Tells the first in the queue when its turn may come, if the holder does not answer or renew.
-    fn tell_next(&mut self) {
-        let Some(left) = self.soonest_free().and_then(|holder| self.evidence.left(&holder.term).duration()) else {
-            return;
-        };
-        if let Some(waiter) = self.record.queue.iter().find(|waiter| !waiter.parked)
-            && let Some(client) = waiter.client
-        {
-            let in_ms = u64::try_from(left.as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
-            self.wakes.push(Wake { client, id: waiter.id, news: News::Next { in_ms } });
-        }
-    }
-
-    fn fits(&self, permits: u32) -> bool {
-        self.record.permits_used().saturating_add(permits) <= self.record.capacity
-    }
-
-    fn next_fence(&self) -> u64 {
-        if bad!(FenceNotRaised) {
-            return self.record.fence.max(self.evidence.fence_floor());
-        }
-        (self.record.fence + 1).max(self.evidence.fence_floor())
-    }
-
-    /// Remembers an attempt id that ended.
-    fn bury(&mut self, id: AttemptId, end: End, remember: Option<Span>) {
-        let Some(span) = remember else { return };
-        if bad!(NoTombstone) || self.record.tombstone(id).is_some() {
-            return;
-        }
-        self.record.tombstones.push(Tombstone { id, end, term: Term { start: self.evidence.now(), span } });
-        self.changed = true;
-    }
-
-    fn park(&mut self, client: ClientId) {
-        for waiter in self.record.queue.iter_mut().filter(|waiter| waiter.client == Some(client) && !waiter.parked) {
-            waiter.parked = true;
-            self.changed = true;
-        }
-    }
-
-    /// Why an attempt id does not hold.
-    fn loss_of(&self, id: AttemptId) -> Loss {
-        match self.record.tombstone(id).map(|tombstone| tombstone.end) {
-            Some(End::Released) => Loss::Released,
-            Some(End::Broken) => Loss::Broken,
-            Some(End::Left) => Loss::Expired,
-            None if self.record.holders.iter().any(|h| h.id != id && !self.evidence.left(&h.term).is_over()) => {
-                Loss::Overtaken
-            }
-            None => Loss::Expired,
-        }
-    }
-
-    /// A holder is gone. If it had been offered the name and did not answer, it returns to its place, and its client
-    /// is silent until it is heard.
-    fn take_back(&mut self, holder: Holder) {
-        self.changed = true;
-        let Some(waiter) = holder.rare.and_then(|rare| rare.offered_to) else { return };
-        let client = waiter.client;
-        if !self.evidence.left(&waiter.term).is_over() {
-            let index = self.record.queue.partition_point(|other| other.place < waiter.place);
-            self.record.queue.insert(index, Waiter { parked: true, ..waiter });
-        }
-        if let Some(client) = client
-            && !bad!(SilenceOneByOne)
-        {
-            self.park(client);
-        }
+        self.park(silence.client);
     }
 }
 
@@ -610,7 +375,7 @@ impl Step<'_> {
 impl Step<'_> {
     /// The mistake of [`Variant::RenewCreates`](super::variants::Variant::RenewCreates).
     fn create_by_renewal(&mut self, renew: &Renew) {
-        self.record.holders.push(Holder {
+        self.record.holders.push(super::Holder {
             id: renew.id,
             fence: renew.fence,
             permits: 1,
@@ -620,7 +385,7 @@ impl Step<'_> {
             term: Term { start: self.evidence.now(), span: Span::from_millis(1000) },
             client: None,
             acquired_at_ms: 0,
-            who: Arc::new(super::Who { owner: "".into(), reason: None }),
+            who: std::sync::Arc::new(super::Who { owner: "".into(), reason: None }),
             rare: None,
         });
         self.changed = true;
@@ -633,6 +398,6 @@ fn whole_millis(span: Duration) -> u64 {
 
 /// How long the attempt id of a lease with this ttl is remembered: no request of its can be under way any longer.
 pub(crate) fn remembered(ttl: Span) -> Span {
-    const LATEST: Duration = Duration::from_secs(60);
+    const LATEST: Duration = Duration::from_mins(1);
     if ttl == Span::NEVER { LATEST.into() } else { ttl.plus(LATEST) }
 }

@@ -51,6 +51,42 @@ variants! {
     BrokenRenews,
     /// Waiters whose ttl ended stay in the queue.
     DeadWaitersStay,
+    /// The fence of a hand-over is given once more to the next.
+    HandOverForgetsFence,
+    /// A late claim of the one that handed over stands in the queue, or attaches to what it gave away.
+    GiverReturns,
+    /// The fence starts anew when the record was lost.
+    FloorIgnored,
+    /// A silenced client loses offers that it knows of.
+    SilenceTakesAll,
+    /// A waiter that did not answer its offer in time loses its place.
+    LapsedOfferLosesPlace,
+    /// An offer is made, and its receiver not told.
+    OfferTellsNobody,
+    /// Releasing after the offer lapsed leaves a waiter behind that nobody speaks for.
+    ReleaseKeepsPlace,
+    /// A release does not wait for its `min_hold`.
+    LingerFreesAtOnce,
+    /// Nobody looks at the holder's end but the head, which may be dead.
+    LooksTooLate,
+    /// Holders are counted, not their permits.
+    PermitsNotCounted,
+    /// One that wants few permits passes one that wants many.
+    SmallOvertakesLarge,
+    /// A claim for more permits than there are stands at the head for ever.
+    ImpossibleClaimWaits,
+    /// Whoever attaches keeps its place in the queue, to be offered the name once more.
+    AttachKeepsPlace,
+    /// A late claim takes an attached lease back.
+    LateAttachOvertakes,
+    /// An orchestrator that was overtaken can still release.
+    OvertakenReleases,
+    /// Breaking a lease that never expires leaves it for ever.
+    BrokenNeverStays,
+    /// A second delivery of a break is a second break.
+    BreakIsNotIdempotent,
+    /// To ask is to change.
+    CheckSettles,
 }
 
 thread_local! {

@@ -7,7 +7,7 @@ use std::{fmt, time::Duration};
 
 use crate::{
     clock::Clock,
-    engine::{self, Applied, Command, Evidence, HoldReply, Left, Renew, Reply, Request, Stamp, Term, Wake},
+    engine::{self, Applied, Command, Evidence, HoldReply, Left, Renew, Reply, Request, Silence, Stamp, Term, Wake},
     error::Error,
     id::ClientId,
     name::Name,
@@ -83,12 +83,15 @@ impl<R: Registers> RegisterStore<R> {
     async fn deliver(&self, name: &Name, mut wakes: Vec<Wake>) {
         let mut silenced: Vec<ClientId> = Vec::new();
         while let Some(wake) = wakes.pop() {
-            if silenced.contains(&wake.client) || self.0.send(name, &wake) == Delivery::Sent {
+            let known = silenced.contains(&wake.client);
+            let done = if known { wake.offer.is_none() } else { self.0.send(name, &wake) == Delivery::Sent };
+            if done {
                 continue;
             }
             tracing::debug!(%name, "a waiter is gone: passed over");
             silenced.push(wake.client);
-            match self.commit_one(name, Command::Silence(wake.client)).await {
+            let silence = Silence { client: wake.client, offer: wake.offer };
+            match self.commit_one(name, Command::Silence(silence)).await {
                 Ok(applied) => wakes.extend(applied.wakes),
                 // The claim window of the offer, or the next heartbeat of a living waiter, does the same later.
                 Err(error) => tracing::warn!(%name, %error, "a dead waiter could not be passed over yet"),
