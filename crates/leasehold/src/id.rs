@@ -8,23 +8,24 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 ///
 /// Whoever knows the attempt id can renew and release the lease, so its `Debug` form shows nothing of it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AttemptId(u128);
+// Bytes rather than a number, which would be aligned to 16 and pad every record that has one.
+pub struct AttemptId([u8; 16]);
 
 impl AttemptId {
     /// An attempt id of these bits.
     pub fn from_bits(bits: u128) -> Self {
-        Self(bits)
+        Self(bits.to_be_bytes())
     }
 
     /// The 32 hexadecimal digits of the secret.
     pub fn to_secret_hex(self) -> String {
-        format!("{:032x}", self.0)
+        format!("{:032x}", u128::from_be_bytes(self.0))
     }
 
     /// Reads what [`to_secret_hex`](Self::to_secret_hex) wrote.
     pub fn from_secret_hex(text: &str) -> Option<Self> {
         (text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit()))
-            .then(|| u128::from_str_radix(text, 16).ok().map(Self))
+            .then(|| u128::from_str_radix(text, 16).ok().map(Self::from_bits))
             .flatten()
     }
 }
@@ -40,7 +41,7 @@ impl Serialize for AttemptId {
         if serializer.is_human_readable() {
             serializer.serialize_str(&self.to_secret_hex())
         } else {
-            self.0.to_le_bytes().serialize(serializer)
+            self.0.serialize(serializer)
         }
     }
 }
@@ -51,7 +52,7 @@ impl<'de> Deserialize<'de> for AttemptId {
             let text = String::deserialize(deserializer)?;
             Self::from_secret_hex(&text).ok_or_else(|| D::Error::custom("an attempt id has 32 hexadecimal digits"))
         } else {
-            Ok(Self(u128::from_le_bytes(<[u8; 16]>::deserialize(deserializer)?)))
+            <[u8; 16]>::deserialize(deserializer).map(Self)
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     future::{Future, poll_fn},
+    num::NonZeroU64,
     pin::pin,
     sync::Arc,
     task::Poll,
@@ -31,8 +32,8 @@ const FAREWELL: Duration = Duration::from_secs(5);
 pub struct Lease {
     core: Arc<Core>,
     held: Arc<Held>,
-    waited: Duration,
-    min_hold: Option<Duration>,
+    asked: Moment,
+    min_hold: Span,
     attempts: u32,
     party: Party,
 }
@@ -49,31 +50,27 @@ pub(super) enum Party {
 }
 
 impl Lease {
-    pub(super) fn new(
-        core: Arc<Core>,
-        held: Held,
-        attempts: u32,
-        waited: Duration,
-        min_hold: Option<Duration>,
-    ) -> Self {
-        Self::kept(core, held, Party::Owner, attempts, waited, min_hold)
+    pub(super) fn new(core: Arc<Core>, held: Held, asked: Moment, attempts: u32, min_hold: Option<Duration>) -> Self {
+        Self::kept(core, held, Party::Owner, asked, attempts, min_hold)
     }
 
     pub(super) fn joined(core: Arc<Core>, held: Held, party: Party) -> Self {
-        Self::kept(core, held, party, 1, Duration::ZERO, None)
+        let asked = held.granted;
+        Self::kept(core, held, party, asked, 1, None)
     }
 
     fn kept(
         core: Arc<Core>,
         held: Held,
         party: Party,
+        asked: Moment,
         attempts: u32,
-        waited: Duration,
         min_hold: Option<Duration>,
     ) -> Self {
         let held = Arc::new(held);
         core.keeper.keep(&held);
-        Self { core, held, waited, min_hold, attempts, party }
+        let min_hold = min_hold.unwrap_or_default().into();
+        Self { core, held, asked, min_hold, attempts, party }
     }
 
     /// The name.
@@ -99,7 +96,7 @@ impl Lease {
 
     /// How long it took to get.
     pub fn waited(&self) -> Duration {
-        self.waited
+        self.held.granted.since(self.asked)
     }
 
     /// Until when it may be relied on, as things stand; [`Moment::NEVER`] if it never expires.
@@ -212,7 +209,7 @@ impl Lease {
             id: self.held.id,
             fence: self.fence(),
             ttl: self.held.ttl.into(),
-            not_after_ms: self.held.not_after_ms,
+            not_after_ms: self.held.not_after_ms.map(NonZeroU64::get),
             rights: match self.party {
                 Party::Sharer { may_release } => Rights { release: may_release && rights.release, ..rights },
                 Party::Owner | Party::Gone => rights,
@@ -297,7 +294,8 @@ impl Lease {
     fn farewell(&self) -> Release {
         let unanswered = self.core.keeper.dismiss(&self.held, Loss::Released);
         let held_for = self.core.clock.now().since(self.held.granted);
-        let linger = self.min_hold.and_then(|least| least.checked_sub(held_for)).filter(|rest| !rest.is_zero());
+        let linger =
+            self.min_hold.duration().and_then(|least| least.checked_sub(held_for)).filter(|rest| !rest.is_zero());
         Release {
             id: self.held.id,
             tenure: self.held.tenure,

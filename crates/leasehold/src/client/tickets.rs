@@ -1,6 +1,6 @@
 //! What is done with a lease in portable form.
 
-use std::{sync::Arc, time::Duration};
+use std::{num::NonZeroU64, sync::Arc, time::Duration};
 
 use super::{Client, Lease, lease::Party};
 use crate::{
@@ -62,7 +62,7 @@ impl Client {
             fence: ticket.fence.unwrap_or_default(),
             ttl,
             tenure: ticket.tenure,
-            not_after_ms: ticket.not_after_ms,
+            not_after_ms: ticket.not_after_ms.map(|ms| NonZeroU64::new(ms).unwrap_or(NonZeroU64::MIN)),
             renewed: true,
             offered: false,
             granted: core.clock.now(),

@@ -187,9 +187,8 @@ impl<'a> Wait<'a> {
             granted,
         };
         self.known = false;
-        let waited = granted.since(self.began);
-        tracing::debug!(name = %plan.name, fence = grant.fence, ?waited, "acquired");
-        Ok(Some(Lease::new(core.clone(), Held::new(terms, until), self.attempts, waited, plan.min_hold)))
+        tracing::debug!(name = %plan.name, fence = grant.fence, waited = ?granted.since(self.began), "acquired");
+        Ok(Some(Lease::new(core.clone(), Held::new(terms, until), self.began, self.attempts, plan.min_hold)))
     }
 
     async fn in_queue(&mut self, queued: Queued) -> Result<(), Error> {

@@ -1,9 +1,10 @@
 //! A lease as the keeper sees it.
 
 use std::{
+    num::NonZeroU64,
     sync::{
-        Mutex, OnceLock, PoisonError,
-        atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering},
+        Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence},
     },
     task::{Context, Poll, Waker},
     time::Duration,
@@ -28,7 +29,13 @@ pub(crate) struct Held {
     slot: AtomicU32,
     /// How it was lost, if it was.
     state: AtomicU8,
-    progress: OnceLock<Box<Progress>>,
+    company: OnceLock<Box<Company>>,
+}
+
+/// What only a lease that someone looks after has.
+#[derive(Debug, Default)]
+struct Company {
+    progress: OnceLock<Progress>,
     watchers: Mutex<Vec<Waker>>,
 }
 
@@ -42,7 +49,7 @@ pub(crate) struct Terms {
     /// See [`Renew::tenure`].
     pub(crate) tenure: Option<u32>,
     /// See [`Renew::not_after_ms`].
-    pub(crate) not_after_ms: Option<u64>,
+    pub(crate) not_after_ms: Option<NonZeroU64>,
     /// Whether the keeper renews it, or only watches its deadline.
     pub(crate) renewed: bool,
     /// Only the claim window was given: the first renewal is urgent.
@@ -72,8 +79,7 @@ impl Held {
             deadline: AtomicU64::new(deadline.nanos()),
             slot: AtomicU32::new(u32::MAX),
             state: AtomicU8::new(KEPT),
-            progress: OnceLock::new(),
-            watchers: Mutex::default(),
+            company: OnceLock::new(),
         }
     }
 
@@ -88,9 +94,18 @@ impl Held {
         }
     }
 
+    fn company(&self) -> &Company {
+        self.company.get_or_init(Box::default)
+    }
+
     /// The request that renews it.
     pub(crate) fn renewal(&self) -> Renew {
-        Renew { id: self.id, fence: self.fence, tenure: self.tenure, not_after_ms: self.not_after_ms }
+        Renew {
+            id: self.id,
+            fence: self.fence,
+            tenure: self.tenure,
+            not_after_ms: self.not_after_ms.map(NonZeroU64::get),
+        }
     }
 
     /// When to look at it first: for a renewal, or its end.
@@ -124,17 +139,21 @@ impl Held {
 impl Held {
     /// From now on it is renewed only while [`tick`](Self::tick) is called `within` this time.
     pub(crate) fn expect_progress(&self, within: Duration, now: Moment) {
-        self.progress.get_or_init(|| Box::new(Progress { within, last: AtomicU64::new(now.nanos()) }));
+        self.company().progress.get_or_init(|| Progress { within, last: AtomicU64::new(now.nanos()) });
+    }
+
+    fn progress(&self) -> Option<&Progress> {
+        self.company.get()?.progress.get()
     }
 
     pub(crate) fn tick(&self, now: Moment) {
-        if let Some(progress) = self.progress.get() {
+        if let Some(progress) = self.progress() {
             progress.last.fetch_max(now.nanos(), Ordering::Relaxed);
         }
     }
 
     pub(super) fn is_stalled(&self, now: Moment) -> bool {
-        self.progress.get().is_some_and(|progress| {
+        self.progress().is_some_and(|progress| {
             now.since(Moment::from_nanos(progress.last.load(Ordering::Relaxed))) > progress.within
         })
     }
@@ -155,14 +174,17 @@ impl Held {
         let index = LOSSES.iter().position(|known| *known == loss).unwrap_or_default();
         let state = u8::try_from(index + 1).expect("there are few ways to lose");
         if self.state.compare_exchange(KEPT, state, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-            let watchers = std::mem::take(&mut *self.watchers.lock().unwrap_or_else(PoisonError::into_inner));
-            watchers.into_iter().for_each(Waker::wake);
+            // With the fence below: either we see the watcher, or it sees the loss.
+            fence(Ordering::SeqCst);
+            let watchers = self.company.get().map(|company| std::mem::take(&mut *company.watchers()));
+            watchers.into_iter().flatten().for_each(Waker::wake);
         }
     }
 
     /// How it was lost; if it was not, the caller is woken when it is.
     pub(crate) fn poll_lost(&self, context: &Context<'_>) -> Poll<Loss> {
-        let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watchers = self.company().watchers();
+        fence(Ordering::SeqCst);
         // `lose` sets the state before it takes the watchers, so that one who looks under the lock misses nothing.
         if let Some(loss) = self.loss() {
             return Poll::Ready(loss);
@@ -171,6 +193,12 @@ impl Held {
             watchers.push(context.waker().clone());
         }
         Poll::Pending
+    }
+}
+
+impl Company {
+    fn watchers(&self) -> MutexGuard<'_, Vec<Waker>> {
+        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,7 +1,7 @@
 //! `memory:` keeps leases in this process, for tests and examples.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
     sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak},
 };
 
@@ -54,7 +54,7 @@ struct Memory {
 
 #[derive(Debug, Default)]
 struct World {
-    records: BTreeMap<Name, Record>,
+    records: HashMap<Name, Record>,
     /// Larger than the fence of every record that was dropped because nothing else was in it.
     floor: u64,
     clients: HashMap<ClientId, mpsc::UnboundedSender<Hint>>,
@@ -109,7 +109,8 @@ impl Registers for Memory {
         let world = unpoisoned(&self.world);
         let evidence = SharedClock::read(&*self.clock, world.floor);
         let named = world.records.iter().filter(|(name, _)| name.as_str().starts_with(prefix));
-        let views = named.filter_map(|(name, record)| visible(name, record, &evidence)).collect();
+        let mut views: Vec<LeaseView> = named.filter_map(|(name, record)| visible(name, record, &evidence)).collect();
+        views.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Box::pin(std::future::ready(Ok(views)))
     }
 
