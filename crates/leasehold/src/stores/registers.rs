@@ -56,7 +56,7 @@ pub enum Delivery {
 
 /// A [`Store`] made of [`Registers`] and the engine.
 #[derive(Debug)]
-pub struct RegisterStore<R>(R);
+pub struct RegisterStore<R>(pub(super) R);
 
 impl<R: Registers> RegisterStore<R> {
     /// Wraps the registers.

@@ -1,0 +1,233 @@
+//! Rows: damaged ones, idle ones, and many.
+
+use super::*;
+use crate::{
+    engine::{Check, HoldReply, Leave, LeaveReply, Renew},
+    error::{ErrorKind, Loss},
+};
+
+fn frames(store: &RegisterStore<Sqlite>) -> u32 {
+    store.0.core.database().log.load(Ordering::Relaxed)
+}
+
+fn rows(room: &Room) -> i64 {
+    room.raw().query_row("SELECT count(*) FROM leases", (), |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn a_damaged_record_is_an_error_for_its_name_alone_and_stays() {
+    let room = Room::new();
+    let store = room.open();
+    for text in ["a", "b", "c"] {
+        granted(ask(&store, text, claim(1)).unwrap());
+    }
+    let whole: Vec<u8> =
+        room.raw().query_row("SELECT record FROM leases WHERE name = 'b'", (), |row| row.get(0)).unwrap();
+    let mut wrong_fence = whole.clone();
+    wrong_fence.splice(1..2, [0xFF; 9]);
+    let mut longer = whole.clone();
+    longer.push(0);
+    let cases: [&[u8]; 6] = [&[], &whole[..whole.len() / 2], &[1], &longer, &wrong_fence, &[0; 40]];
+    for damaged in cases {
+        room.raw().execute("UPDATE leases SET record = ?1 WHERE name = 'b'", (damaged,)).unwrap();
+        for error in [
+            ask(&store, "b", claim(2)).unwrap_err(),
+            ask(&store, "b", release(1)).unwrap_err(),
+            ask(&store, "b", Check { id: id(1), fence: 1 }).unwrap_err(),
+            pollster::block_on(store.inspect(&name("b"))).unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{damaged:?}: {error}");
+            assert!(error.to_string().contains('b') && !error.hint().is_empty(), "{error}");
+        }
+        let kept: Vec<u8> =
+            room.raw().query_row("SELECT record FROM leases WHERE name = 'b'", (), |row| row.get(0)).unwrap();
+        assert_eq!(kept, damaged);
+    }
+    let listed = pollster::block_on(store.list("")).unwrap();
+    assert_eq!(listed.iter().map(|view| view.name.as_str()).collect::<Vec<_>>(), ["a", "c"]);
+
+    let renew = |text: &str| {
+        let fence = pollster::block_on(store.inspect(&name(text))).map_or(1, |view| view.holders[0].fence.unwrap());
+        (name(text), Renew { id: id(1), fence, tenure: None, not_after_ms: None })
+    };
+    let renewed = pollster::block_on(store.renew_all(vec![renew("a"), renew("b"), renew("c")])).unwrap();
+    assert!(matches!(renewed[..], [Ok(HoldReply::Held { .. }), Err(_), Ok(HoldReply::Held { .. })]), "{renewed:?}");
+}
+
+#[test]
+fn a_record_of_a_later_version_asks_for_an_upgrade() {
+    let room = Room::new();
+    let store = room.open();
+    once(&store, "a", 1);
+    room.raw().execute("UPDATE leases SET record = x'02ffff'", ()).unwrap();
+    assert_eq!(ask(&store, "a", claim(2)).unwrap_err().kind(), ErrorKind::Unsupported);
+}
+
+#[test]
+fn what_changes_nothing_writes_nothing() {
+    let room = Room::new();
+    let (store, other) = (room.open(), room.open());
+    let fence = granted(ask(&store, "a", claim(1)).unwrap()).fence;
+    let before = frames(&store);
+    assert!(before > 0);
+    assert!(matches!(ask(&store, "a", Check { id: id(1), fence }).unwrap(), HoldReply::Held { .. }));
+    assert_eq!(ask(&store, "b", Check { id: id(1), fence }).unwrap(), HoldReply::Lost(Loss::Expired));
+    assert!(matches!(ask(&store, "a", claim(2)).unwrap(), ClaimReply::Held(_)));
+    granted(ask(&store, "a", claim(1)).unwrap());
+    assert_eq!(ask(&store, "a", Leave { id: id(9), remember: None }).unwrap(), LeaveReply::Absent);
+    pollster::block_on(store.inspect(&name("a"))).unwrap();
+    pollster::block_on(store.list("")).unwrap();
+    granted(ask(&other, "c", claim(1)).unwrap());
+    // One row of a new name: its page, and its place in the index.
+    assert!(frames(&other) <= before + 2, "{} after {before}", frames(&other));
+}
+
+#[test]
+fn who_was_woken_confirms_without_a_commit() {
+    let room = Room::new();
+    let (holder, waiter, probe) = (room.open(), room.open(), room.open());
+    granted(ask(&holder, "a", claim(1)).unwrap());
+    assert!(matches!(ask(&waiter, "a", queueing(&waiter, 2)).unwrap(), ClaimReply::Queued(_)));
+    ask(&holder, "a", release(1)).unwrap();
+    let before = frames(&holder);
+    let grant = granted(ask(&waiter, "a", queueing(&waiter, 2)).unwrap());
+    assert!(grant.offered);
+    once(&probe, "b", 3);
+    assert!(frames(&probe) <= before + 4, "{} after {before}", frames(&probe));
+
+    // What has to be written is written: a heartbeat, and the place of one that comes later.
+    assert!(matches!(ask(&holder, "a", queueing(&holder, 4)).unwrap(), ClaimReply::Queued(_)));
+    let before = frames(&holder);
+    room.clock.nanos.fetch_add(1_000_000, Ordering::SeqCst);
+    assert!(matches!(ask(&holder, "a", queueing(&holder, 4)).unwrap(), ClaimReply::Queued(_)));
+    assert!(frames(&holder) > before);
+}
+
+#[test]
+fn the_list_is_of_a_prefix_and_in_order() {
+    let room = Room::new();
+    let store = room.open();
+    for (number, text) in ["b/2", "a", "b/1", "b", "b0", "b/", "ü", "b/\u{10FFFF}"].into_iter().enumerate() {
+        granted(ask(&store, text, claim(number as u128)).unwrap());
+    }
+    once(&store, "b/idle", 99);
+    let list = |prefix| {
+        let views = pollster::block_on(store.list(prefix)).unwrap();
+        views.iter().map(|view| view.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(list("b/"), ["b/", "b/1", "b/2", "b/\u{10FFFF}"]);
+    assert_eq!(list("ü"), ["ü"]);
+    assert_eq!(list("c"), [""; 0]);
+    assert_eq!(list("").len(), 8);
+}
+
+#[test]
+fn idle_names_are_swept_and_their_fences_still_grow() {
+    let room = Room::new();
+    let store = room.open();
+    let last = (0..600).map(|number| once(&store, &format!("idle/{number}"), number)).max().unwrap();
+    granted(ask(&store, "held", Claim { ttl: Span::from_millis(100 * 3_600_000), ..claim(1) }).unwrap());
+    let remember = Some(Span::from_millis(100 * 3_600_000));
+    granted(ask(&store, "remembered", claim(1)).unwrap());
+    ask(&store, "remembered", Release { remember, ..release(1) }).unwrap();
+    room.raw().execute("INSERT INTO leases VALUES ('damaged', 0, 0, x'01')", ()).unwrap();
+    assert_eq!(rows(&room), 603);
+
+    room.clock.pass(26 * 3600);
+    for number in 0..1000 {
+        once(&store, "busy", number);
+    }
+    assert_eq!(rows(&room), 4, "held, remembered, damaged, busy");
+    assert!(matches!(ask(&store, "held", claim(2)).unwrap(), ClaimReply::Held(_)));
+    assert_eq!(ask(&store, "remembered", claim(1)).unwrap(), ClaimReply::Gone);
+
+    // Also by one that opened before the sweep, and one that opens after it.
+    for number in [0, 7, 599] {
+        assert!(once(&store, &format!("idle/{number}"), number) > last);
+    }
+    assert!(once(&room.open(), "idle/300", 1) > last);
+}
+
+#[test]
+fn what_an_earlier_boot_left_is_swept_except_what_never_expires() {
+    let mut room = Room::new();
+    let store = room.open();
+    granted(ask(&store, "for ever", Claim { ttl: Span::NEVER, ..claim(1) }).unwrap());
+    let last = (0..50).map(|n| granted(ask(&store, &format!("n/{n}"), claim(n)).unwrap()).fence).max().unwrap();
+    drop(store);
+    room.reboot("boot 2");
+    let store = room.open();
+    for number in 0..200 {
+        once(&store, "busy", number);
+    }
+    assert_eq!(rows(&room), 2, "for ever, busy");
+    assert!(once(&store, "n/7", 1) > last);
+}
+
+#[test]
+fn short_commands_sweep_too() {
+    let room = Room::new();
+    let store = room.open();
+    for number in 0..300 {
+        once(&store, &format!("idle/{number}"), number);
+    }
+    drop(store);
+    room.clock.pass(26 * 3600);
+    for command in 0..400 {
+        once(&room.open(), "busy", command);
+    }
+    assert!(rows(&room) < 100, "{} rows", rows(&room));
+}
+
+#[test]
+fn the_log_stays_short_whoever_writes() {
+    let log = |room: &Room| fs::metadata(room.beside("-wal")).map_or(0, |log| log.len()) / (1024 + 24);
+    let room = Room::new();
+    for command in 0..600 {
+        granted(ask(&room.open(), "a", claim(command)).unwrap());
+        ask(&room.open(), "a", release(command)).unwrap();
+    }
+    assert!(log(&room) < 400, "{} frames after short commands", log(&room));
+
+    let room = Room::new();
+    let store = room.open();
+    for turn in 0..5000 {
+        once(&store, "a", turn);
+    }
+    assert!(log(&room) < 3000, "{} frames after a long process", log(&room));
+    drop(store);
+}
+
+#[test]
+fn many_renewals_at_once_are_all_answered_in_order() {
+    let room = Room::new();
+    let store = room.open();
+    let steps: Vec<(Name, Renew)> = (0..1500u128)
+        .map(|number| {
+            let text = format!("n/{number}");
+            let fence = match number % 3 {
+                0 => 1,
+                _ => granted(ask(&store, &text, claim(number)).unwrap()).fence,
+            };
+            (name(&text), Renew { id: id(number), fence, tenure: None, not_after_ms: None })
+        })
+        .collect();
+    let replies = pollster::block_on(store.renew_all(steps)).unwrap();
+    assert_eq!(replies.len(), 1500);
+    for (number, reply) in replies.iter().enumerate() {
+        let held = matches!(reply, Ok(HoldReply::Held { .. }));
+        assert_eq!(held, number % 3 != 0, "{number}: {reply:?}");
+    }
+}
+
+#[test]
+fn a_database_that_was_replaced_under_a_holder_is_noticed_at_its_renewal() {
+    let room = Room::new();
+    let store = room.open();
+    let fence = granted(ask(&store, "a", claim(1)).unwrap()).fence;
+    fs::rename(&room.path, room.path.with_file_name("moved.db")).unwrap();
+    drop(room.try_open());
+    let renew = Renew { id: id(1), fence, tenure: None, not_after_ms: None };
+    let error = pollster::block_on(store.renew_all(vec![(name("a"), renew)])).unwrap_err();
+    assert!(error.to_string().contains("replaced") && !error.is_transient(), "{error}");
+}

@@ -1,0 +1,242 @@
+//! Who waits is woken, and who is gone is passed over.
+
+use std::{os::unix::net::UnixDatagram, time::Duration};
+
+use super::{processes::Peer, *};
+use crate::engine::{Break, Leave, News, Renew};
+
+fn on_runtime<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+/// The next hint, within ten seconds.
+pub(super) fn hint(store: &dyn Store) -> Hint {
+    let hint = on_runtime(async { tokio::time::timeout(Duration::from_secs(10), store.next_hint()).await });
+    hint.expect("a hint within ten seconds").unwrap()
+}
+
+fn no_hint(store: &dyn Store) {
+    let hint = on_runtime(async { tokio::time::timeout(Duration::from_millis(50), store.next_hint()).await });
+    assert!(hint.is_err(), "{hint:?}");
+}
+
+fn queued(reply: &ClaimReply) -> bool {
+    matches!(reply, ClaimReply::Queued(_))
+}
+
+fn offer(text: &str, bits: u128) -> Hint {
+    Hint { name: name(text), id: id(bits), news: News::Offer }
+}
+
+#[test]
+fn a_waiter_is_told_when_it_is_its_turn() {
+    let room = Room::new();
+    let (holder, waiter) = (room.open(), room.open());
+    granted(ask(&holder, "a", claim(1)).unwrap());
+    assert!(queued(&ask(&waiter, "a", queueing(&waiter, 2)).unwrap()));
+    no_hint(&waiter);
+    ask(&holder, "a", release(1)).unwrap();
+    assert_eq!(hint(&waiter), offer("a", 2));
+}
+
+#[test]
+fn one_that_listens_before_it_waits_is_told_too() {
+    let room = Room::new();
+    let (holder, waiter) = (room.open(), room.open());
+    granted(ask(&holder, "a", claim(1)).unwrap());
+    on_runtime(async {
+        let listening = async { tokio::time::timeout(Duration::from_secs(10), waiter.next_hint()).await };
+        let waiting = async {
+            tokio::task::yield_now().await;
+            let claim = queueing(&waiter, 2).into();
+            waiter.apply(&name("a"), claim).await.unwrap();
+            holder.apply(&name("a"), release(1).into()).await.unwrap();
+        };
+        let (hint, ()) = tokio::join!(listening, waiting);
+        assert_eq!(hint.unwrap().unwrap(), offer("a", 2));
+    });
+}
+
+#[test]
+fn a_hint_that_nobody_waited_for_yet_is_not_lost() {
+    let room = Room::new();
+    let (holder, waiter) = (room.open(), room.open());
+    granted(ask(&holder, "a", claim(1)).unwrap());
+    ask(&waiter, "a", queueing(&waiter, 2)).unwrap();
+    on_runtime(async {
+        for _ in 0..5 {
+            let listening = tokio::time::timeout(Duration::from_millis(1), waiter.next_hint());
+            assert!(listening.await.is_err());
+        }
+        holder.apply(&name("a"), release(1).into()).await.unwrap();
+        let listening = tokio::time::timeout(Duration::from_secs(10), waiter.next_hint());
+        assert_eq!(listening.await.unwrap().unwrap(), offer("a", 2));
+    });
+}
+
+#[test]
+fn waiters_of_the_same_store_are_told_without_a_socket_in_between() {
+    let room = Room::new();
+    let store = room.open();
+    for number in 0..50 {
+        granted(ask(&store, &format!("n/{number}"), claim(number)).unwrap());
+        assert!(queued(&ask(&store, &format!("n/{number}"), queueing(&store, 1000 + number)).unwrap()));
+    }
+    for number in 0..50 {
+        ask(&store, &format!("n/{number}"), release(number)).unwrap();
+    }
+    for number in 0..50 {
+        assert_eq!(hint(&store), offer(&format!("n/{number}"), 1000 + number));
+    }
+}
+
+#[test]
+fn a_burst_of_hints_for_another_store_is_not_lost() {
+    const MANY: u128 = 100;
+    let room = Room::new();
+    let (holder, waiter) = (room.open(), room.open());
+    for number in 0..MANY {
+        granted(ask(&holder, &format!("n/{number}"), claim(number)).unwrap());
+        assert!(queued(&ask(&waiter, &format!("n/{number}"), queueing(&waiter, 1000 + number)).unwrap()));
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..MANY {
+                ask(&holder, &format!("n/{number}"), release(number)).unwrap();
+            }
+        });
+        let mut told: Vec<Hint> = (0..MANY).map(|_| hint(&waiter)).collect();
+        told.sort_by_key(|hint| hint.id);
+        let all: Vec<Hint> = (0..MANY).map(|number| offer(&format!("n/{number}"), 1000 + number)).collect();
+        assert_eq!(told, all);
+    });
+}
+
+#[test]
+fn a_process_tells_another() {
+    let room = Room::new();
+    let mut holder = Peer::start(&room.path);
+    let mut waiter = Peer::start(&room.path);
+    assert!(holder.order("claim a 1").starts_with("Granted"));
+    assert!(waiter.order("claim a 2").starts_with("Queued"));
+    assert_eq!(holder.order("release a 1"), "Released");
+    assert!(waiter.order("hint a 0").contains("Offer"));
+    assert!(waiter.order("claim a 2").starts_with("Granted"));
+}
+
+#[test]
+fn a_waiter_that_was_killed_is_passed_over_at_once() {
+    let room = Room::new();
+    let mut holder = Peer::start(&room.path);
+    let (mut dead, mut dead_too) = (Peer::start(&room.path), Peer::start(&room.path));
+    let mut waiter = Peer::start(&room.path);
+    assert!(holder.order("claim a 1").starts_with("Granted"));
+    for (peer, bits) in [(&mut dead, 2), (&mut dead_too, 3), (&mut waiter, 4)] {
+        assert!(peer.order(&format!("claim a {bits}")).starts_with("Queued"));
+    }
+    assert!(dead.order("claim a 5").starts_with("Queued"));
+    dead.kill();
+    dead_too.kill();
+    assert_eq!(holder.order("release a 1"), "Released");
+    // No clock has to run out for this: the claim window of a dead one would show as another holder.
+    let reply = waiter.order("claim a 4");
+    assert!(reply.starts_with("Granted"), "{reply}");
+}
+
+#[test]
+fn the_socket_is_made_for_waiters_only_and_goes_with_its_store() {
+    let room = Room::new();
+    let (holder, waiter) = (room.open(), room.open());
+    let fence = granted(ask(&holder, "a", queueing(&holder, 1)).unwrap()).fence;
+    assert!(room.sockets().is_empty());
+    ask(&waiter, "a", queueing(&waiter, 2)).unwrap();
+    assert_eq!(room.sockets(), [format!("{:016x}", waiter.client().unwrap().bits())]);
+    ask(&waiter, "a", Leave { id: id(2), remember: None }).unwrap();
+    drop(waiter);
+    assert!(room.sockets().is_empty());
+
+    // Whoever renews wants to be told when its lease is broken.
+    let renew = Renew { id: id(1), fence, tenure: None, not_after_ms: None };
+    pollster::block_on(holder.renew_all(vec![(name("a"), renew)])).unwrap();
+    assert_eq!(room.sockets().len(), 1);
+    ask(&room.open(), "a", Break { fence, now: false }).unwrap();
+    assert_eq!(hint(&holder), Hint { name: name("a"), id: id(1), news: News::Broken });
+}
+
+#[test]
+fn a_store_that_goes_with_waiters_left_leaves_a_sign_that_they_are_gone() {
+    let room = Room::new();
+    let (holder, waiter, next) = (room.open(), room.open(), room.open());
+    granted(ask(&holder, "a", claim(1)).unwrap());
+    ask(&waiter, "a", queueing(&waiter, 2)).unwrap();
+    ask(&next, "a", queueing(&next, 3)).unwrap();
+    drop(waiter);
+    ask(&holder, "a", release(1)).unwrap();
+    granted(ask(&next, "a", queueing(&next, 3)).unwrap());
+}
+
+#[test]
+fn sockets_of_the_dead_are_removed() {
+    let mut room = Room::new();
+    let store = room.open();
+    granted(ask(&store, "a", claim(1)).unwrap());
+    fs::create_dir(room.beside("-wake")).unwrap();
+    let socket = |number: u64| room.beside("-wake").join(format!("{number:016x}"));
+    let dead = |number| drop(UnixDatagram::bind(socket(number)).unwrap());
+    dead(1);
+    dead(2);
+    let alive = UnixDatagram::bind(socket(3)).unwrap();
+    let age = |number| {
+        let long_ago = rustix::time::Timespec { tv_sec: 1000, tv_nsec: 0 };
+        let times = rustix::fs::Timestamps { last_access: long_ago, last_modification: long_ago };
+        rustix::fs::utimensat(rustix::fs::CWD, socket(number), &times, rustix::fs::AtFlags::empty()).unwrap();
+    };
+    age(1);
+    age(3);
+
+    // One store in sixteen looks for them.
+    let idle = room.open_as(16 * 7 + 1).unwrap();
+    ask(&idle, "a", queueing(&idle, 2)).unwrap();
+    assert_eq!(room.sockets().len(), 4);
+    let caretaker = room.open_as(16 * 7).unwrap();
+    ask(&caretaker, "a", queueing(&caretaker, 3)).unwrap();
+    let mut left = room.sockets();
+    left.sort();
+    let expected = [2, 3, 16 * 7, 16 * 7 + 1].map(|number| format!("{number:016x}"));
+    assert_eq!(left, expected, "2 is dead, but its waiters may still be in a queue");
+    drop(alive);
+
+    room.reboot("boot 2");
+    room.open();
+    assert!(room.sockets().is_empty(), "nobody of an earlier boot is alive");
+}
+
+#[test]
+fn datagrams_that_are_not_ours_are_ignored() {
+    let room = Room::new();
+    let (holder, waiter) = (room.open(), room.open());
+    granted(ask(&holder, "a", claim(1)).unwrap());
+    ask(&waiter, "a", queueing(&waiter, 2)).unwrap();
+    let address = room.beside("-wake").join(&room.sockets()[0]);
+    let stranger = UnixDatagram::unbound().unwrap();
+    for garbage in [&b""[..], b"hello", &[1], &[1, 0xFF, 0xFF, 0xFF], &[0; 4000], &[1; 600]] {
+        stranger.send_to(garbage, &address).unwrap();
+    }
+    no_hint(&waiter);
+    ask(&holder, "a", release(1)).unwrap();
+    assert_eq!(hint(&waiter), offer("a", 2));
+}
+
+#[test]
+fn where_no_socket_can_be_made_waiters_have_no_address() {
+    let room = Room::new();
+    let (holder, waiter) = (room.open(), room.open());
+    fs::write(room.beside("-wake"), "in the way").unwrap();
+    granted(ask(&holder, "a", claim(1)).unwrap());
+    assert!(waiter.client().is_some());
+    assert!(queued(&ask(&waiter, "a", queueing(&waiter, 2)).unwrap()));
+    assert_eq!(waiter.client(), None, "the client sees that it has to ask by itself");
+    ask(&holder, "a", release(1)).unwrap();
+    let grant = granted(ask(&waiter, "a", queueing(&waiter, 2)).unwrap());
+    assert!(grant.offered);
+}
