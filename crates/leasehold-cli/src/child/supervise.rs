@@ -1,0 +1,135 @@
+//! CMD while the lease is held.
+
+use std::time::Duration;
+
+use leasehold::{Client, Lease, Loss, Ttl, clock::Moment};
+use rustix::process::Signal;
+use tokio::select;
+
+use super::{Change, Child, Signals, Terminal, ending, sys};
+use crate::{args::OnLost, exit::Exit, output};
+
+/// What CMD depends on.
+#[derive(Debug)]
+pub(crate) struct Watch<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) lease: &'a Lease,
+    pub(crate) on_lost: OnLost,
+    /// What is kept of the validity to end CMD in.
+    pub(crate) grace: Duration,
+    /// When `--max-hold` is over.
+    pub(crate) latest: Moment,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// CMD ended by itself, and may have outlived its lease.
+    Ended { exit: Exit, outlived: Option<Loss> },
+    /// The lease was lost, and CMD was ended.
+    Stopped {
+        /// `None`: it could not be renewed, and was about to run out.
+        loss: Option<Loss>,
+        /// Whether nothing of CMD's group is left.
+        gone: bool,
+    },
+}
+
+impl Watch<'_> {
+    /// Until when CMD may run at most. It moves with each renewal.
+    fn deadline(&self) -> Moment {
+        self.lease.deadline().min(self.latest)
+    }
+
+    /// A lease that ran out because it had grown as old as it may reads as expired: its deadline could not be moved.
+    fn explain(&self, loss: Option<Loss>) -> Option<Loss> {
+        let margin = match self.lease.ttl() {
+            Ttl::For(ttl) => ttl / 50 + Duration::from_millis(50),
+            Ttl::Never => Duration::ZERO,
+        };
+        let capped = self.latest != Moment::NEVER && self.lease.deadline() + margin >= self.latest;
+        match loss {
+            None | Some(Loss::Expired) if capped => Some(Loss::Capped),
+            loss => loss,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.client.now() >= self.deadline()
+    }
+}
+
+/// Sees CMD through: passes signals on, shares the terminal, and ends it when the lease is lost.
+pub(crate) async fn supervise(
+    child: &mut Child,
+    terminal: &mut Terminal,
+    signals: &mut Signals,
+    watch: &Watch<'_>,
+) -> Outcome {
+    let stop = watch.on_lost == OnLost::Stop;
+    let mut outlived = None;
+    loop {
+        let end_at = watch.deadline() - watch.grace;
+        // In this order: who wakes after a pause must look at the deadline before anything else.
+        let loss = select! {
+            biased;
+            () = watch.client.sleep_until(end_at), if stop => {
+                if watch.client.now() < watch.deadline() - watch.grace {
+                    continue;
+                }
+                watch.explain(None)
+            }
+            loss = watch.lease.lost(), if outlived.is_none() => watch.explain(Some(loss)),
+            signal = signals.next() => {
+                child.signal(signal);
+                continue;
+            }
+            change = child.change() => match change {
+                Change::Ended(exit) => return Outcome::Ended { exit, outlived },
+                Change::Stopped(signal) => {
+                    pause(child, terminal, signal, || stop && watch.is_over());
+                    continue;
+                }
+            },
+        };
+        if let (Some(loss), false) = (loss, stop) {
+            output::say(format_args!(
+                "the lease on {} is lost: {loss}; the command goes on without it",
+                watch.lease.name()
+            ));
+            outlived = Some(loss);
+            continue;
+        }
+        let gone = ending::end(child, signals, watch, watch.deadline()).await;
+        return Outcome::Stopped { loss, gone };
+    }
+}
+
+/// CMD was stopped.
+fn pause(child: &Child, terminal: &mut Terminal, signal: Signal, is_over: impl Fn() -> bool) {
+    let wants_terminal = signal == Signal::TTIN || signal == Signal::TTOU;
+    if wants_terminal && terminal.is_ours() {
+        terminal.give(child.group);
+        child.signal(Signal::CONT);
+        return;
+    }
+    // SIGSTOP is somebody's word to CMD alone, and so is the SIGCONT after it: if we stopped too, nobody would watch
+    // over the lease then.
+    if !wants_terminal && signal != Signal::TSTP {
+        return;
+    }
+    terminal.take_back();
+    let before = std::time::Instant::now();
+    sys::stop_our_group(signal);
+    if wants_terminal && before.elapsed() < Duration::from_millis(2) {
+        output::say("the command wants the terminal, which it cannot have in the background: it is stopped");
+        return;
+    }
+    // Continued. Past the deadline another may hold the lease: CMD must not make a single step more.
+    if is_over() {
+        child.signal(Signal::KILL);
+        return;
+    }
+    terminal.give(child.group);
+    child.signal(Signal::CONT);
+}
