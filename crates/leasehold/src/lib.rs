@@ -82,3 +82,8 @@ pub use stores::{SCHEMES, StoreUrl, registers};
 pub use ticket::{Rights, Ticket};
 pub use ttl::{Ttl, parse_duration};
 pub use view::{HolderView, LeaseView, Phase, WaiterView};
+
+/// README's examples, run as doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
