@@ -106,6 +106,8 @@ pub(crate) fn peer(args: &[String]) {
         let let_go = client.now().nanos();
         let fence = lease.fence().expect("the embedded store has fences");
         lease.release().expect("reachable");
+        // What we do next is not part of the hand-off: leave the core to the other.
+        std::thread::sleep(Duration::from_micros(300));
         if seen {
             lines.push(format!("{fence} {got} {let_go}"));
         } else if round > 50 {

@@ -37,8 +37,11 @@ fn every_command_of_the_readme_works_as_typed() {
     let state = tempfile::tempdir().unwrap();
     let blocks = blocks("sh");
     assert!(blocks.len() > 6, "README has its examples");
-    let typed: Vec<String> =
-        blocks.into_iter().filter(|block| block.trim() != "./test").map(|block| succeeds(block, state.path())).collect();
+    let typed: Vec<String> = blocks
+        .into_iter()
+        .filter(|block| block.trim() != "./test")
+        .map(|block| succeeds(block, state.path()))
+        .collect();
     let shown = typed.concat();
     for line in ["nobody else runs this now", "the second one left with 75", "deploying", "the holder is told: 79"] {
         assert!(shown.contains(line), "{line:?} in {shown}");
