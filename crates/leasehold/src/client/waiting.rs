@@ -79,6 +79,8 @@ struct Wait<'a> {
     began: Moment,
     attempts: u32,
     holder: Option<HolderView>,
+    /// The offer that we were told of.
+    told: Option<u64>,
     /// The store answered at least once.
     reached: bool,
     back_off: Duration,
@@ -99,6 +101,7 @@ impl<'a> Wait<'a> {
             began: core.clock.now(),
             attempts: 0,
             holder: None,
+            told: None,
             reached: false,
             back_off: Duration::from_millis(25),
             known: false,
@@ -124,6 +127,7 @@ impl<'a> Wait<'a> {
             ttl: plan.ttl.into(),
             max_hold: plan.max_hold.map(Span::from),
             client: core.store.client(),
+            told: self.told,
             queue: queues.then(|| Queueing { waiter_ttl: WAITER_TTL.into(), window: plan.claim_window() }),
             work: plan.work.clone(),
             who: plan.who.clone(),
@@ -213,7 +217,10 @@ impl<'a> Wait<'a> {
             }
             match ring {
                 Ring::News(News::Next { in_ms }) => turn = now + Duration::from_millis(in_ms) + GRAIN,
-                Ring::News(News::Offer | News::Broken) => return Ok(()),
+                Ring::News(news) => {
+                    self.told = news.offer();
+                    return Ok(());
+                }
                 Ring::Time if now >= turn => return Ok(()),
                 Ring::Time => {
                     let beat = core.keeper.last_heard(&plan.name).unwrap_or(Moment::EARLIEST) + heartbeat;

@@ -66,6 +66,9 @@ pub struct Claim {
     pub max_hold: Option<Span>,
     /// Where we can be told.
     pub client: Option<ClientId>,
+    /// The fence of an offer that we received news of. Whoever sent that knows that it arrived, so that nobody will
+    /// take the offer back as unheard, and the reply need not be noted in the record.
+    pub told: Option<u64>,
     /// Take a place in the queue if it is not free.
     pub queue: Option<Queueing>,
     /// Attach to the lease that is held for this work, if there is one.
@@ -263,7 +266,7 @@ pub enum BreakReply {
 pub struct Silence {
     /// Whose waiters are passed over until it is heard again.
     pub client: ClientId,
-    /// [`Wake::offer`] of what nobody received: that goes to the next at once. Another offer to the same client may
+    /// The fence of the offer that nobody received: that goes to the next at once. Another offer to the same client may
     /// have been received, so it keeps its claim window.
     pub offer: Option<u64>,
 }
@@ -277,15 +280,16 @@ pub struct Wake {
     pub id: AttemptId,
     /// What.
     pub news: News,
-    /// The fence of the offer, if it is one.
-    pub offer: Option<u64>,
 }
 
 /// A hint; the record is what counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum News {
     /// The name was granted to you: claim again to see it.
-    Offer,
+    Offer {
+        /// The fence of the grant.
+        fence: u64,
+    },
     /// You are next, and it may be your turn after so many milliseconds.
     Next {
         /// Milliseconds.
@@ -293,6 +297,16 @@ pub enum News {
     },
     /// Your lease was broken.
     Broken,
+}
+
+impl News {
+    /// The fence, if it is an offer.
+    pub fn offer(self) -> Option<u64> {
+        match self {
+            Self::Offer { fence } => Some(fence),
+            Self::Next { .. } | Self::Broken => None,
+        }
+    }
 }
 
 macro_rules! replies {

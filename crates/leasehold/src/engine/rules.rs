@@ -83,7 +83,7 @@ impl Step<'_> {
         if let Some(index) = self.record.holders.iter().position(|holder| holder.id == claim.id)
             && !bad!(ClaimIsNotIdempotent)
         {
-            return self.claim_again(index);
+            return self.claim_again(index, claim.told);
         }
         if self.record.holders.is_empty() && self.record.queue.is_empty() {
             self.record.capacity = claim.capacity;
@@ -110,7 +110,7 @@ impl Step<'_> {
     }
 
     /// A claim by the attempt id that has it.
-    fn claim_again(&mut self, index: usize) -> ClaimReply {
+    fn claim_again(&mut self, index: usize, told: Option<u64>) -> ClaimReply {
         let holder = &mut self.record.holders[index];
         // Whoever attached is the orchestrator now: the first one must not learn the new tenure.
         if matches!(holder.phase, Phase::Broken | Phase::Lingering) || holder.tenure > 0 {
@@ -119,6 +119,7 @@ impl Step<'_> {
         if let Some(rare) = &mut holder.rare
             && rare.offered_to.is_some()
             && !rare.seen
+            && told != Some(holder.fence)
         {
             rare.seen = true;
             self.changed = true;
@@ -332,7 +333,7 @@ impl Step<'_> {
         self.record.fence = next_fence;
         self.changed = true;
         if let Some(client) = holder.client {
-            self.wakes.push(Wake { client, id: holder.id, news: News::Broken, offer: None });
+            self.wakes.push(Wake { client, id: holder.id, news: News::Broken });
         }
         if request.now {
             let holder = self.record.holders.swap_remove(index);

@@ -86,7 +86,7 @@ impl Step<'_> {
             && !here
             && !bad!(OfferTellsNobody)
         {
-            self.wakes.push(Wake { client, id: waiter.id, news: News::Offer, offer: Some(fence) });
+            self.wakes.push(Wake { client, id: waiter.id, news: News::Offer { fence } });
         }
     }
 
@@ -240,7 +240,7 @@ impl Step<'_> {
             && let Some(client) = waiter.client
         {
             let in_ms = u64::try_from(left.as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
-            self.wakes.push(Wake { client, id: waiter.id, news: News::Next { in_ms }, offer: None });
+            self.wakes.push(Wake { client, id: waiter.id, news: News::Next { in_ms } });
         }
     }
 

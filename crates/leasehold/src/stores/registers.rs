@@ -84,13 +84,13 @@ impl<R: Registers> RegisterStore<R> {
         let mut silenced: Vec<ClientId> = Vec::new();
         while let Some(wake) = wakes.pop() {
             let known = silenced.contains(&wake.client);
-            let done = if known { wake.offer.is_none() } else { self.0.send(name, &wake) == Delivery::Sent };
+            let done = if known { wake.news.offer().is_none() } else { self.0.send(name, &wake) == Delivery::Sent };
             if done {
                 continue;
             }
             tracing::debug!(%name, "a waiter is gone: passed over");
             silenced.push(wake.client);
-            let silence = Silence { client: wake.client, offer: wake.offer };
+            let silence = Silence { client: wake.client, offer: wake.news.offer() };
             match self.commit_one(name, Command::Silence(silence)).await {
                 Ok(applied) => wakes.extend(applied.wakes),
                 // The claim window of the offer, or the next heartbeat of a living waiter, does the same later.

@@ -36,6 +36,7 @@ use self::{
     place::Place,
     transact::{Attempt, Outcomes, Steps, Surroundings},
     turnstile::Turnstile,
+    upkeep::{Log, Scribe},
 };
 use super::registers::{Delivery, RegisterStore, Registers};
 use crate::{
@@ -68,6 +69,8 @@ struct Core {
     place: Place,
     turnstile: Turnstile,
     database: Mutex<Database>,
+    /// The lane's, opened when it is first needed.
+    scribe: Mutex<Option<Scribe>>,
     mailbox: Mailbox,
     clock: Arc<dyn Clock>,
 }
@@ -81,7 +84,7 @@ impl Sqlite {
         tracing::debug!(path = %place.path.display(), era = database.era, "opened the embedded store");
         let fingerprint = format!("sqlite:{}", place.path.display());
         let mailbox = Mailbox::new(&place, client);
-        let core = Core { place, turnstile, database: Mutex::new(database), mailbox, clock };
+        let core = Core { place, turnstile, database: Mutex::new(database), scribe: Mutex::default(), mailbox, clock };
         Ok(Self { core: Arc::new(core), lane: Lane::default(), fingerprint })
     }
 
@@ -184,7 +187,7 @@ impl Core {
     /// On the lane's thread: waits for its turn.
     fn commit_patiently(&self, steps: &[(Name, Command)]) -> Result<Outcomes, Error> {
         self.place.require_unmoved()?;
-        let _turn = self.turnstile.pass();
+        let turn = self.turnstile.pass();
         // Who renews is here to stay, and wants to be told when its lease is broken.
         if steps.iter().any(|(_, command)| matches!(command, Command::Renew(_))) {
             self.mailbox.open();
@@ -193,8 +196,10 @@ impl Core {
         database.wait_for_locks(PATIENCE);
         let attempt = database.require_newest().and_then(|()| database.transact(steps, self.surroundings(), true));
         database.wait_for_locks(std::time::Duration::ZERO);
-        if database.log_is_long() {
-            database.write_back();
+        let log_is_long = database.log_is_long();
+        drop((database, turn));
+        if log_is_long {
+            self.write_back();
         }
         match attempt? {
             Attempt::Done(outcomes) => Ok(outcomes),
@@ -202,9 +207,24 @@ impl Core {
         }
     }
 
+    /// Writes the log back, on the lane's thread. Syncing takes milliseconds, so that others should not have to wait
+    /// for it: a connection of its own does that beside them. Only if they outrun it again and again, and the log grows,
+    /// are they held up for what is left.
     fn write_back(&self) {
-        let _turn = self.turnstile.pass();
-        self.database().write_back();
+        if !self.database().is_settled() {
+            let _turn = self.turnstile.pass();
+            self.database().write_back();
+            return;
+        }
+        let mut scribe = self.scribe.lock().unwrap_or_else(PoisonError::into_inner);
+        if scribe.is_none() {
+            *scribe = Scribe::open(&self.place.path);
+        }
+        let Some(scribe) = &*scribe else { return };
+        if scribe.write_back() == Log::Outran {
+            let _turn = self.turnstile.pass();
+            scribe.write_back();
+        }
     }
 
     fn write_back_last(&self) {

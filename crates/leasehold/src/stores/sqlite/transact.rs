@@ -105,11 +105,7 @@ impl Database {
             None => Row { id: 0, era: self.era, record: Record::default() },
         };
         let evidence = SharedClock::read(clock, self.floor()).stale(era != self.era);
-        let before = matches!(command, Command::Claim(_)).then(|| record.clone());
-        let mut applied = engine::apply(&mut record, command, &evidence);
-        if applied.changed && before.is_some_and(|before| is_only_seen(before, &record)) {
-            applied.changed = false;
-        }
+        let applied = engine::apply(&mut record, command, &evidence);
         if applied.changed {
             return Ok(None);
         }
@@ -284,21 +280,6 @@ impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
-}
-
-/// Whether the one difference is that the receiver has seen its offer. The mark guards an offer against a report that
-/// nobody received it. Here only the socket of a process that is gone makes that report, so that the mark is not worth
-/// a commit.
-fn is_only_seen(mut before: Record, after: &Record) -> bool {
-    if before.holders.len() != after.holders.len() {
-        return false;
-    }
-    for (before, after) in before.holders.iter_mut().zip(&after.holders) {
-        if let (Some(before), Some(after)) = (&mut before.rare, &after.rare) {
-            before.seen = after.seen;
-        }
-    }
-    before == *after
 }
 
 /// Rolled back unless it is committed, whatever happens in between.

@@ -1,8 +1,8 @@
 //! What keeps the database small: idle names are swept, the log is written back.
 
-use std::sync::atomic::Ordering;
+use std::{path::Path, sync::atomic::Ordering};
 
-use rusqlite::{MAIN_DB, wal::CheckpointMode};
+use rusqlite::{Connection, MAIN_DB, OpenFlags, config::DbConfig, wal::CheckpointMode};
 
 use super::{
     database::{Database, signed, unsigned},
@@ -26,6 +26,9 @@ const LONG_LOG: u32 = 1000;
 /// [`CARETAKERS`] of them does, or each would pay for a log that a busy process fills again at once.
 const SHORT_LOG: u32 = 100;
 const CARETAKERS: u32 = 8;
+
+/// A log of so many frames that others have outrun is written back while they wait.
+const VERY_LONG_LOG: u32 = 4 * LONG_LOG;
 
 /// A process that has made so many commits is not a short command.
 const SETTLED: u32 = 100;
@@ -117,10 +120,57 @@ impl Database {
     }
 
     fn write_back_by(&self, mode: CheckpointMode) {
-        match self.connection.wal_checkpoint_v2(Some(MAIN_DB), mode) {
-            Ok((frames, written)) => tracing::debug!(frames, written, "wrote the log back"),
-            Err(error) if super::faults::is_busy(&error) => tracing::debug!(%error, "the log is in use"),
-            Err(error) => tracing::warn!(%error, "the log could not be written back, and grows"),
+        checkpoint(&self.connection, mode);
+    }
+}
+
+/// A connection that does nothing but write the log back.
+#[derive(Debug)]
+pub(super) struct Scribe(Connection);
+
+/// What is left of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Log {
+    /// All is written back, or so little is left that it can wait.
+    Short,
+    /// Others wrote faster for so long that it has grown.
+    Outran,
+}
+
+impl Scribe {
+    pub(super) fn open(path: &Path) -> Option<Self> {
+        let open = || {
+            let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+            Ok(Self(connection))
+        };
+        open()
+            .inspect_err(|error: &rusqlite::Error| tracing::warn!(%error, "the log cannot be written back for now"))
+            .ok()
+    }
+
+    pub(super) fn write_back(&self) -> Log {
+        match checkpoint(&self.0, CheckpointMode::PASSIVE) {
+            Some((frames, written)) if written < frames && frames.unsigned_abs() > VERY_LONG_LOG => Log::Outran,
+            _ => Log::Short,
+        }
+    }
+}
+
+/// How many frames the log has, and how many of them are written back.
+fn checkpoint(connection: &Connection, mode: CheckpointMode) -> Option<(i32, i32)> {
+    match connection.wal_checkpoint_v2(Some(MAIN_DB), mode) {
+        Ok((frames, written)) => {
+            tracing::debug!(frames, written, "wrote the log back");
+            Some((frames, written))
+        }
+        Err(error) if super::faults::is_busy(&error) => {
+            tracing::debug!(%error, "the log is in use");
+            None
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the log could not be written back, and grows");
+            None
         }
     }
 }

@@ -139,6 +139,7 @@ fn claim(bits: u128) -> Claim {
         capacity: 1,
         ttl: Span::from_millis(30_000),
         max_hold: None,
+        told: None,
         client: None,
         queue: None,
         work: None,

@@ -194,7 +194,8 @@ fn the_log_stays_short_whoever_writes() {
     for turn in 0..5000 {
         once(&store, "a", turn);
     }
-    assert!(log(&room) < 3000, "{} frames after a long process", log(&room));
+    // Written back beside the writer, which runs on meanwhile; held up when the log is four times as long as it should be.
+    assert!(log(&room) < 8000, "{} frames after a long process", log(&room));
     drop(store);
 }
 

@@ -88,7 +88,8 @@ fn a_lease_that_never_expires_is_on_the_disk_before_it_is_granted() {
     ask(&store, "a", Claim { ttl: Span::NEVER, ..queueing(&store, 3) }).unwrap();
     ask(&store, "a", release(2)).unwrap();
     assert_eq!(durable(), before + 3, "queued, and released");
-    let grant = granted(ask(&store, "a", Claim { ttl: Span::NEVER, ..queueing(&store, 3) }).unwrap());
+    let told = Some(fence + 1);
+    let grant = granted(ask(&store, "a", Claim { ttl: Span::NEVER, told, ..queueing(&store, 3) }).unwrap());
     assert!(grant.offered);
     let renew = Renew { id: id(3), fence: grant.fence, tenure: None, not_after_ms: None };
     assert_eq!(ask(&store, "a", renew).unwrap(), HoldReply::Held { left: None });

@@ -24,8 +24,10 @@ fn queued(reply: &ClaimReply) -> bool {
     matches!(reply, ClaimReply::Queued(_))
 }
 
-fn offer(text: &str, bits: u128) -> Hint {
-    Hint { name: name(text), id: id(bits), news: News::Offer }
+#[track_caller]
+fn is_offer(hint: &Hint, text: &str, bits: u128) {
+    assert_eq!((&hint.name, hint.id), (&name(text), id(bits)));
+    assert!(hint.news.offer().is_some(), "{hint:?}");
 }
 
 #[test]
@@ -36,7 +38,7 @@ fn a_waiter_is_told_when_it_is_its_turn() {
     assert!(queued(&ask(&waiter, "a", queueing(&waiter, 2)).unwrap()));
     no_hint(&waiter);
     ask(&holder, "a", release(1)).unwrap();
-    assert_eq!(hint(&waiter), offer("a", 2));
+    is_offer(&hint(&waiter), "a", 2);
 }
 
 #[test]
@@ -53,7 +55,7 @@ fn one_that_listens_before_it_waits_is_told_too() {
             holder.apply(&name("a"), release(1).into()).await.unwrap();
         };
         let (hint, ()) = tokio::join!(listening, waiting);
-        assert_eq!(hint.unwrap().unwrap(), offer("a", 2));
+        is_offer(&hint.unwrap().unwrap(), "a", 2);
     });
 }
 
@@ -70,7 +72,7 @@ fn a_hint_that_nobody_waited_for_yet_is_not_lost() {
         }
         holder.apply(&name("a"), release(1).into()).await.unwrap();
         let listening = tokio::time::timeout(Duration::from_secs(10), waiter.next_hint());
-        assert_eq!(listening.await.unwrap().unwrap(), offer("a", 2));
+        is_offer(&listening.await.unwrap().unwrap(), "a", 2);
     });
 }
 
@@ -86,7 +88,7 @@ fn waiters_of_the_same_store_are_told_without_a_socket_in_between() {
         ask(&store, &format!("n/{number}"), release(number)).unwrap();
     }
     for number in 0..50 {
-        assert_eq!(hint(&store), offer(&format!("n/{number}"), 1000 + number));
+        is_offer(&hint(&store), &format!("n/{number}"), 1000 + number);
     }
 }
 
@@ -107,8 +109,9 @@ fn a_burst_of_hints_for_another_store_is_not_lost() {
         });
         let mut told: Vec<Hint> = (0..MANY).map(|_| hint(&waiter)).collect();
         told.sort_by_key(|hint| hint.id);
-        let all: Vec<Hint> = (0..MANY).map(|number| offer(&format!("n/{number}"), 1000 + number)).collect();
-        assert_eq!(told, all);
+        for (number, hint) in (0..MANY).zip(&told) {
+            is_offer(hint, &format!("n/{number}"), 1000 + number);
+        }
     });
 }
 
@@ -224,7 +227,7 @@ fn datagrams_that_are_not_ours_are_ignored() {
     }
     no_hint(&waiter);
     ask(&holder, "a", release(1)).unwrap();
-    assert_eq!(hint(&waiter), offer("a", 2));
+    is_offer(&hint(&waiter), "a", 2);
 }
 
 #[test]
