@@ -142,6 +142,8 @@ impl Scribe {
         let open = || {
             let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+            // A connection learns by its first look that there is a log.
+            connection.query_row("SELECT one FROM meta", (), |_| Ok(()))?;
             Ok(Self(connection))
         };
         open()
