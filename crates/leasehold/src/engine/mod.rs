@@ -13,8 +13,9 @@
 //!   name that comes free is *offered* to the first waiter that is not parked, for its claim window only: the first
 //!   renewal makes it the whole ttl.
 //! * **The dead do not stall the living.** An offer that was not answered silences all waiters of that client; a
-//!   silent waiter is passed over until it is heard again, then stands where it stood, and is dropped when its waiter
-//!   ttl ends.
+//!   silent waiter is passed over until its client is heard again, then stands where it stood, and is dropped when its
+//!   waiter ttl ends. The one that did not answer has to be heard itself, so that a waiter which a living client has
+//!   forgotten costs one claim window, once.
 //! * **Permits.** A claim is for n permits of a capacity; a lock is 1 of 1.
 
 mod command;

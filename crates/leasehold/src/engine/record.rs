@@ -133,9 +133,9 @@ pub struct Holder {
 pub struct Rare {
     /// It ends with this, however often it is renewed.
     pub max_hold: Option<Term>,
-    /// The waiter it was offered to, which returns to its place if it does not answer.
+    /// While it is offered: the waiter it is offered to, which returns to its place if it does not answer.
     pub offered_to: Option<Waiter>,
-    /// The reply to a claim told of the offer: it is relied on until its claim window ends, whoever else is silent.
+    /// While it is offered: the reply to a claim told of it, so that it is relied on until its claim window ends.
     pub seen: bool,
     /// The attempt id that handed it over.
     pub from: Option<AttemptId>,
@@ -164,8 +164,10 @@ pub struct Waiter {
     pub since: Stamp,
     /// Where it is woken.
     pub client: Option<ClientId>,
-    /// Passed over, since it did not answer, until it is heard again.
+    /// Passed over, since its client did not answer, until that is heard again.
     pub parked: bool,
+    /// Passed over, since it did not answer an offer itself: that its client lives says nothing about it.
+    pub lapsed: bool,
     /// See [`Rare::max_hold`].
     pub max_hold: Option<Span>,
     /// See [`Rare::work`].

@@ -75,15 +75,17 @@ impl Step<'_> {
             return ClaimReply::Mismatch { capacity: claim.capacity };
         }
         self.hear(claim);
-        if let Some(work) = &claim.work
-            && let Some(grant) = self.attach(claim, work)
-        {
-            return ClaimReply::Granted(grant);
-        }
+        // Whoever is before us comes first, and it may be our own turn.
+        self.serve(Some(claim.id));
         if let Some(index) = self.record.holders.iter().position(|holder| holder.id == claim.id)
             && !bad!(ClaimIsNotIdempotent)
         {
             return self.claim_again(index, claim.told);
+        }
+        if let Some(work) = &claim.work
+            && let Some(grant) = self.attach(claim, work)
+        {
+            return ClaimReply::Granted(grant);
         }
         if self.record.holders.is_empty() && self.record.queue.is_empty() {
             self.record.capacity = claim.capacity;
@@ -91,21 +93,15 @@ impl Step<'_> {
             return ClaimReply::Mismatch { capacity: self.record.capacity };
         }
 
-        let waits = self.record.queue.iter().any(|waiter| waiter.id == claim.id);
+        if self.record.queue.iter().any(|waiter| waiter.id == claim.id) {
+            return ClaimReply::Queued(self.place_of(claim.id));
+        }
         let nobody_first = bad!(NewcomerOvertakes) || self.record.queue.iter().all(|waiter| waiter.parked);
-        if !waits && nobody_first && self.fits(claim.permits) {
+        if nobody_first && self.fits(claim.permits) {
             return ClaimReply::Granted(self.grant_newcomer(claim));
         }
-        if !waits {
-            match claim.queue {
-                Some(queueing) => self.enqueue(claim, queueing),
-                None => return self.held(),
-            }
-        }
-        self.serve(Some(claim.id));
-        if let Some(holder) = self.record.holder(claim.id) {
-            return ClaimReply::Granted(self.grant_of(holder));
-        }
+        let Some(queueing) = claim.queue else { return self.held() };
+        self.enqueue(claim, queueing);
         ClaimReply::Queued(self.place_of(claim.id))
     }
 
@@ -116,8 +112,8 @@ impl Step<'_> {
         if matches!(holder.phase, Phase::Broken | Phase::Lingering) || holder.tenure > 0 {
             return ClaimReply::Gone;
         }
-        if let Some(rare) = &mut holder.rare
-            && rare.offered_to.is_some()
+        if holder.phase == Phase::Offered
+            && let Some(rare) = &mut holder.rare
             && !rare.seen
             && told != Some(holder.fence)
         {
@@ -344,10 +340,6 @@ impl Step<'_> {
             return BreakReply::Broken { free_in: Duration::ZERO };
         }
         holder.phase = Phase::Broken;
-        // An offer that was broken goes to nobody else's account.
-        if let Some(rare) = &mut holder.rare {
-            rare.offered_to = None;
-        }
         if holder.term.span == Span::NEVER && !bad!(BrokenNeverStays) {
             holder.term = Term { start: evidence.now(), span: BROKEN_NEVER };
         }
@@ -366,7 +358,7 @@ impl Step<'_> {
         };
         while let Some(index) = self.record.holders.iter().position(unheard) {
             let holder = self.record.holders.swap_remove(index);
-            self.take_back(holder);
+            self.take_back(holder, false);
         }
         self.park(silence.client);
     }

@@ -23,7 +23,7 @@ impl Step<'_> {
 
         while let Some(index) = self.record.holders.iter().position(|holder| over(&holder.term)) {
             let holder = self.record.holders.swap_remove(index);
-            self.take_back(holder);
+            self.take_back(holder, true);
         }
         let before = (self.record.queue.len(), self.record.tombstones.len());
         if !bad!(DeadWaitersStay) {
@@ -118,6 +118,7 @@ impl Step<'_> {
             since: now,
             client: claim.client,
             parked: false,
+            lapsed: false,
             max_hold: claim.max_hold,
             work: claim.work.clone(),
             who: claim.who.clone(),
@@ -129,9 +130,11 @@ impl Step<'_> {
         let now = self.evidence.now();
         for waiter in &mut self.record.queue {
             let itself = waiter.id == claim.id;
-            if itself || (waiter.client.is_some() && waiter.client == claim.client) {
+            let forgotten = waiter.lapsed && !bad!(ForgottenReturns);
+            if itself || (waiter.client.is_some() && waiter.client == claim.client && !forgotten) {
                 waiter.term.start = now;
                 waiter.parked &= bad!(ParkedForever);
+                waiter.lapsed = false;
                 self.changed = true;
             }
             // It may have reconnected: from now on it is woken there.
@@ -190,8 +193,7 @@ impl Step<'_> {
     }
 
     /// The answer to one that does not queue.
-    pub(super) fn held(&mut self) -> ClaimReply {
-        self.serve(None);
+    pub(super) fn held(&self) -> ClaimReply {
         match self.soonest_free().or(self.record.holders.first()) {
             Some(holder) => ClaimReply::Held(holder_view(holder, self.evidence)),
             // Only if more permits are wanted than there are, which is refused before.
@@ -231,16 +233,20 @@ impl Step<'_> {
         self.record.holders.iter().filter(ends).min_by_key(|holder| self.evidence.left(&holder.term).duration())
     }
 
-    /// Tells the first in the queue when its turn may come, if the holder does not answer or renew.
+    /// Tells the next in the queue when its turn may come, if the holder does not answer or renew. Should that be an
+    /// offer that nobody answers, the other waiters of its client may be as silent: the next client is told too.
     pub(super) fn tell_next(&mut self) {
-        let Some(left) = self.soonest_free().and_then(|holder| self.evidence.left(&holder.term).duration()) else {
-            return;
-        };
-        if let Some(waiter) = self.record.queue.iter().find(|waiter| !waiter.parked)
-            && let Some(client) = waiter.client
-        {
-            let in_ms = u64::try_from(left.as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
-            self.wakes.push(Wake { client, id: waiter.id, news: News::Next { in_ms } });
+        let Some(holder) = self.soonest_free() else { return };
+        let offered = holder.client.filter(|_| holder.phase == Phase::Offered);
+        let Some(left) = self.evidence.left(&holder.term).duration() else { return };
+        let in_ms = u64::try_from(left.as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
+        for waiter in self.record.queue.iter().filter(|waiter| !waiter.parked) {
+            if let Some(client) = waiter.client {
+                self.wakes.push(Wake { client, id: waiter.id, news: News::Next { in_ms } });
+            }
+            if offered.is_none() || waiter.client != offered || bad!(TellsTheSilent) {
+                break;
+            }
         }
     }
 
@@ -303,15 +309,18 @@ impl Step<'_> {
         }
     }
 
-    /// A holder is gone. If it had been offered the name and did not answer, it returns to its place, and its client
-    /// is silent until it is heard.
-    pub(super) fn take_back(&mut self, holder: Holder) {
+    /// A holder is gone. If it was only offered the name and did not answer, it returns to its place, and its client is
+    /// silent until it is heard. `lapsed`: it could have answered.
+    pub(super) fn take_back(&mut self, holder: Holder, lapsed: bool) {
         self.changed = true;
+        if holder.phase != Phase::Offered && !bad!(EndedOfferReturns) {
+            return;
+        }
         let Some(waiter) = holder.rare.and_then(|rare| rare.offered_to) else { return };
         let client = waiter.client;
         if !self.evidence.left(&waiter.term).is_over() && !bad!(LapsedOfferLosesPlace) {
             let index = self.record.queue.partition_point(|other| other.place < waiter.place);
-            self.record.queue.insert(index, Waiter { parked: true, ..waiter });
+            self.record.queue.insert(index, Waiter { parked: true, lapsed, ..waiter });
         }
         if let Some(client) = client
             && !bad!(SilenceOneByOne)

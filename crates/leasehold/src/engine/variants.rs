@@ -61,6 +61,10 @@ variants! {
     SilenceTakesAll,
     /// A waiter that did not answer its offer in time loses its place.
     LapsedOfferLosesPlace,
+    /// A waiter that its living client has forgotten is offered the name again and again.
+    ForgottenReturns,
+    /// An offer that was released or broken returns to the queue when its time is over.
+    EndedOfferReturns,
     /// An offer is made, and its receiver not told.
     OfferTellsNobody,
     /// Releasing after the offer lapsed leaves a waiter behind that nobody speaks for.
@@ -69,6 +73,8 @@ variants! {
     LingerFreesAtOnce,
     /// Nobody looks at the holder's end but the head, which may be dead.
     LooksTooLate,
+    /// Only another waiter of the client that may not answer is told that it is next.
+    TellsTheSilent,
     /// Holders are counted, not their permits.
     PermitsNotCounted,
     /// One that wants few permits passes one that wants many.

@@ -1,1 +1,0 @@
-//! The properties of the engine, and the mistakes that they must catch.
