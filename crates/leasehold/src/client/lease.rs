@@ -300,7 +300,7 @@ impl Lease {
             id: self.held.id,
             tenure: self.held.tenure,
             linger: linger.map(Span::from),
-            remember: unanswered.then(|| remembered(self.held.ttl)),
+            remember: (unanswered || self.held.unanswered).then(|| remembered(self.held.ttl)),
         }
     }
 

@@ -5,6 +5,8 @@
 //! * `lease.rs`: what is held.
 //! * `tickets.rs`: what is done with a lease in portable form.
 
+#[cfg(test)]
+mod late;
 mod lease;
 mod lock;
 mod tickets;

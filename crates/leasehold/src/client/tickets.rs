@@ -65,6 +65,7 @@ impl Client {
             not_after_ms: ticket.not_after_ms.map(|ms| NonZeroU64::new(ms).unwrap_or(NonZeroU64::MIN)),
             renewed: true,
             offered: false,
+            unanswered: false,
             granted: core.clock.now(),
         };
         Ok(Lease::joined(Arc::clone(core), Held::new(terms, deadline(sent, left, ttl)), party))

@@ -134,11 +134,12 @@ impl<'a> Wait<'a> {
         };
         self.attempts += 1;
         self.known = true;
-        // Stays so if this future is dropped at the await.
-        self.unanswered = true;
+        // Stays so if this future is dropped at the await; and an earlier claim that had no answer may still arrive
+        // after this one's.
+        let unanswered = std::mem::replace(&mut self.unanswered, true);
         let reply = core.ask(&plan.name, claim).await;
         if reply.is_ok() {
-            self.unanswered = false;
+            self.unanswered = unanswered;
             self.reached = true;
             self.back_off = Duration::from_millis(25);
         }
@@ -188,6 +189,7 @@ impl<'a> Wait<'a> {
             not_after_ms: None,
             renewed: plan.keep_alive,
             offered,
+            unanswered: self.unanswered,
             granted,
         };
         self.known = false;
@@ -204,7 +206,8 @@ impl<'a> Wait<'a> {
         // One that cannot be woken must look before an offer to it runs out.
         let heartbeat =
             if pushed { HEARTBEAT } else { plan.claim_window().duration().map_or(HEARTBEAT, |window| window / 3) };
-        let mut turn = queued.wake_in.map_or(Moment::NEVER, |wait| now + wait + GRAIN);
+        // An offer whose news was lost comes back only to one that is heard itself.
+        let mut turn = now + queued.wake_in.map_or(WAITER_TTL * 2 / 3, |wait| wait + GRAIN);
         loop {
             // One waiter's heartbeat counts for all of this client that wait for the name.
             let beat = core.keeper.last_heard(&plan.name).unwrap_or(now) + heartbeat;
@@ -307,7 +310,7 @@ impl Drop for Wait<'_> {
     fn drop(&mut self) {
         if self.known {
             // Trying longer is of no use: by then the place, and what was granted, has expired.
-            let until = self.core.clock.now() + WAITER_TTL + Duration::from_secs(60);
+            let until = self.core.clock.now() + WAITER_TTL + Duration::from_mins(1);
             self.core.keeper.send(self.plan.name.clone(), Errand::Leave(self.farewell()), until);
         }
     }

@@ -54,6 +54,8 @@ pub(crate) struct Terms {
     pub(crate) renewed: bool,
     /// Only the claim window was given: the first renewal is urgent.
     pub(crate) offered: bool,
+    /// A claim for it had no answer, and may still arrive.
+    pub(crate) unanswered: bool,
     /// When the grant was received.
     pub(crate) granted: Moment,
 }
