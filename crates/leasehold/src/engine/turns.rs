@@ -68,6 +68,8 @@ impl Step<'_> {
         };
         let fence = self.next_fence();
         self.record.fence = fence;
+        // Almost always there is one, and a vector would make room for four.
+        self.record.holders.reserve_exact(1);
         self.record.holders.push(Holder {
             id: waiter.id,
             fence,
