@@ -1,1 +1,21 @@
+//! The promises of Leasehold, as tests that any store can be held to.
+//!
+//! * [`conformance!`] makes one test of each promise for each store: a store's test file is one line.
+//! * [`process_conformance!`] does the same with real processes, which are killed, stopped and continued.
+//! * [`given`] says what each store is given to promise; a store that promises less fails.
+//! * [`history`] checks what many processes saw: no two held at once, fences grew, nobody overtook.
+//! * [`taker`] is a process that takes locks and says what happens to it; `lock-taker` is its program.
+//! * [`torture`] kills, stops and continues such processes by a seeded schedule.
 
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test that cannot go on panics")]
+
+pub mod conformance;
+mod fixture;
+pub mod given;
+pub mod history;
+pub mod processes;
+pub mod resource;
+pub mod taker;
+pub mod torture;
+
+pub use fixture::Fixture;

@@ -5,7 +5,10 @@ use std::{
     future::{Future, poll_fn},
     num::NonZeroU64,
     pin::pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::Poll,
     time::Duration,
 };
@@ -15,7 +18,7 @@ use crate::{
     clock::Moment,
     engine::{HandOver, HandOverReply, HoldReply, Release, ReleaseReply, Span, remembered},
     error::{Error, Loss},
-    keeper::{Errand, Held, deadline},
+    keeper::{Errand, Held},
     name::Name,
     ticket::{Rights, Ticket},
     ttl::Ttl,
@@ -36,6 +39,8 @@ pub struct Lease {
     min_hold: Span,
     attempts: u32,
     party: Party,
+    /// Another process may keep it alive.
+    shared: AtomicBool,
 }
 
 /// What this process is to the lease.
@@ -70,7 +75,7 @@ impl Lease {
         let held = Arc::new(held);
         core.keeper.keep(&held);
         let min_hold = min_hold.unwrap_or_default().into();
-        Self { core, held, asked, min_hold, attempts, party }
+        Self { core, held, asked, min_hold, attempts, party, shared: AtomicBool::new(false) }
     }
 
     /// The name.
@@ -121,7 +126,7 @@ impl Lease {
 
     /// How it was lost, if it was.
     pub fn loss(&self) -> Option<Loss> {
-        let expired = || (self.core.clock.now() >= self.held.deadline()).then_some(Loss::Expired);
+        let expired = || (self.core.clock.now() >= self.held.deadline()).then(|| self.held.lapse());
         self.held.loss().or_else(expired)
     }
 
@@ -156,7 +161,7 @@ impl Lease {
         let sent = self.core.clock.now();
         match self.core.ask(&self.held.name, self.held.renewal()).await? {
             HoldReply::Held { left } => {
-                self.held.extend(self.core.clock.now(), deadline(sent, left, self.held.ttl));
+                self.held.extend(self.core.clock.now(), sent, left);
                 self.loss().map_or(Ok(()), |loss| Err(self.lost_by(loss)))
             }
             HoldReply::Lost(loss) => {
@@ -192,6 +197,7 @@ impl Lease {
     /// A ticket with which another process keeps this lease alive, with the same fence. Sharers do not exclude each
     /// other; releasing is the owner's word that they have stopped.
     pub fn share(&self, rights: Rights) -> Ticket {
+        self.shared.fetch_or(rights.renew, Ordering::Relaxed);
         self.ticket(rights, None)
     }
 
@@ -300,7 +306,9 @@ impl Lease {
             id: self.held.id,
             tenure: self.held.tenure,
             linger: linger.map(Span::from),
-            remember: (unanswered || self.held.unanswered).then(|| remembered(self.held.ttl)),
+            // Whoever shares it is told that it was released, and not that it ran out.
+            remember: (unanswered || self.held.unanswered || self.shared.load(Ordering::Relaxed))
+                .then(|| remembered(self.held.ttl)),
         }
     }
 

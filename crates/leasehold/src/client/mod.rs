@@ -104,6 +104,11 @@ impl Client {
         Ok(reply)
     }
 
+    /// The store below, for tools that go by single steps.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.core.store
+    }
+
     /// What the store promises.
     pub fn promises(&self) -> Promises {
         self.core.store.promises()

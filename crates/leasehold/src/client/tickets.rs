@@ -7,7 +7,7 @@ use crate::{
     clock::Moment,
     engine::{Check, HoldReply, Release, ReleaseReply, Renew, remembered},
     error::Error,
-    keeper::{Held, Terms, deadline},
+    keeper::{Held, Terms, deadline, falls_short},
     ticket::Ticket,
 };
 
@@ -68,7 +68,7 @@ impl Client {
             unanswered: false,
             granted: core.clock.now(),
         };
-        Ok(Lease::joined(Arc::clone(core), Held::new(terms, deadline(sent, left, ttl)), party))
+        Ok(Lease::joined(Arc::clone(core), Held::new(terms, deadline(sent, left, ttl), falls_short(left, ttl)), party))
     }
 
     /// Renews a ticket's lease, and says how long it may be relied on from now.

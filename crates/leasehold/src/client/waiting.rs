@@ -11,7 +11,7 @@ use crate::{
     engine::{Claim, ClaimReply, Grant, HoldReply, Leave, News, Queued, Queueing, Renew, Span, remembered},
     error::{Contended, Error},
     id::AttemptId,
-    keeper::{Alarm, Errand, Held, Ring, Terms, deadline},
+    keeper::{Alarm, Errand, Held, Ring, Terms, deadline, falls_short},
     view::HolderView,
 };
 
@@ -151,6 +151,7 @@ impl<'a> Wait<'a> {
         let Self { core, plan, .. } = *self;
         let ttl: Span = plan.ttl.into();
         let mut offered = grant.offered;
+        let mut capped = plan.max_hold.is_some_and(|most| Span::from(most) < ttl) && !offered;
         let mut until = deadline(sent, grant.left, if offered { plan.claim_window() } else { ttl });
         let least = plan.min_validity.unwrap_or_default();
         let enough = |until: Moment| until == Moment::NEVER || until.since(core.clock.now()) > least;
@@ -161,6 +162,7 @@ impl<'a> Wait<'a> {
             let sent = core.clock.now();
             match core.ask(&plan.name, renew).await {
                 Ok(HoldReply::Held { left }) => {
+                    capped = falls_short(left, ttl);
                     until = deadline(sent, left, ttl);
                     offered = false;
                 }
@@ -194,7 +196,7 @@ impl<'a> Wait<'a> {
         };
         self.known = false;
         tracing::debug!(name = %plan.name, fence = grant.fence, waited = ?granted.since(self.began), "acquired");
-        Ok(Some(Lease::new(core.clone(), Held::new(terms, until), self.began, self.attempts, plan.min_hold)))
+        Ok(Some(Lease::new(core.clone(), Held::new(terms, until, capped), self.began, self.attempts, plan.min_hold)))
     }
 
     async fn in_queue(&mut self, queued: Queued) -> Result<(), Error> {

@@ -4,12 +4,13 @@ use std::{
     num::NonZeroU64,
     sync::{
         Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence},
+        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence},
     },
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
+use super::deadline;
 use crate::{
     clock::Moment,
     engine::{Renew, Span},
@@ -29,6 +30,8 @@ pub(crate) struct Held {
     slot: AtomicU32,
     /// How it was lost, if it was.
     state: AtomicU8,
+    /// It was last given less than its ttl, since it may not be held for longer.
+    capped: AtomicBool,
     company: OnceLock<Box<Company>>,
 }
 
@@ -75,12 +78,13 @@ impl std::ops::Deref for Held {
 }
 
 impl Held {
-    pub(crate) fn new(terms: Terms, deadline: Moment) -> Self {
+    pub(crate) fn new(terms: Terms, deadline: Moment, capped: bool) -> Self {
         Self {
             terms,
             deadline: AtomicU64::new(deadline.nanos()),
             slot: AtomicU32::new(u32::MAX),
             state: AtomicU8::new(KEPT),
+            capped: AtomicBool::new(capped),
             company: OnceLock::new(),
         }
     }
@@ -89,11 +93,18 @@ impl Held {
         Moment::from_nanos(self.deadline.load(Ordering::Acquire))
     }
 
-    /// A renewal came through. A deadline that has passed is final, whatever the store says later.
-    pub(crate) fn extend(&self, now: Moment, deadline: Moment) {
+    /// A renewal that was sent at `sent` came through. A deadline that has passed is final, whatever the store says
+    /// later.
+    pub(crate) fn extend(&self, now: Moment, sent: Moment, left: Option<Duration>) {
         if now < self.deadline() {
-            self.deadline.fetch_max(deadline.nanos(), Ordering::AcqRel);
+            self.deadline.fetch_max(deadline(sent, left, self.ttl).nanos(), Ordering::AcqRel);
+            self.capped.store(falls_short(left, self.ttl), Ordering::Release);
         }
+    }
+
+    /// How it is lost when its deadline passes.
+    pub(crate) fn lapse(&self) -> Loss {
+        if self.capped.load(Ordering::Acquire) { Loss::Capped } else { Loss::Expired }
     }
 
     fn company(&self) -> &Company {
@@ -118,7 +129,7 @@ impl Held {
         match self.ttl.duration() {
             _ if self.offered => self.granted + self.deadline().since(self.granted) / 3,
             Some(ttl) => (self.granted + ttl / 3).min(self.deadline()),
-            None => self.granted + LOOK,
+            None => (self.granted + LOOK).min(self.deadline()),
         }
     }
 
@@ -159,6 +170,11 @@ impl Held {
             now.since(Moment::from_nanos(progress.last.load(Ordering::Relaxed))) > progress.within
         })
     }
+}
+
+/// Whether a renewal gave less than the whole ttl: what it may be held for ends with it.
+pub(crate) fn falls_short(left: Option<Duration>, ttl: Span) -> bool {
+    left.is_some_and(|left| ttl.duration().is_none_or(|ttl| left < ttl))
 }
 
 const KEPT: u8 = 0;

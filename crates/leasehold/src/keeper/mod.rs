@@ -20,7 +20,7 @@ use std::{
 
 use agenda::Agenda;
 pub(crate) use alarm::{Alarm, Ring};
-pub(crate) use held::{Held, Terms};
+pub(crate) use held::{Held, Terms, falls_short};
 use tokio::sync::Notify;
 
 use crate::{

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, task::Waker, time::Duration};
 
-use super::{Alarm, Errand, Held, Ring, Shared, agenda::Entry, deadline};
+use super::{Alarm, Errand, Held, Ring, Shared, agenda::Entry};
 use crate::{
     clock::Moment,
     engine::{Command, HoldReply, News, Renew},
@@ -65,7 +65,8 @@ fn round(shared: &Arc<Shared>) -> Moment {
         let stalled = held.is_stalled(now);
         if now >= held.deadline() {
             agenda.remove_lease(&held);
-            lost.push((held, if stalled { Loss::Stalled } else { Loss::Expired }));
+            let loss = if stalled { Loss::Stalled } else { held.lapse() };
+            lost.push((held, loss));
         } else if held.renewed {
             // Whatever becomes of this renewal, look again in time.
             agenda.reschedule_lease(slot as usize, held.deadline().min(now + held.answer_time()));
@@ -121,7 +122,7 @@ async fn renew(shared: Arc<Shared>, batch: Vec<Arc<Held>>) {
         agenda.answered(held.slot());
         match reply {
             Some(Ok(HoldReply::Held { left })) => {
-                held.extend(now, deadline(sent, left, held.ttl));
+                held.extend(now, sent, left);
                 agenda.reschedule_lease(held.slot(), held.next_due(sent));
             }
             Some(Ok(HoldReply::Lost(loss))) => {

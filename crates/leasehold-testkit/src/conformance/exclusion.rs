@@ -1,0 +1,104 @@
+//! Nobody holds while another does.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use leasehold::Loss;
+
+use super::kit::{EPSILON, SHORT, lock, ms, queued};
+use crate::{
+    Fixture,
+    history::{Event, What, assert_sound},
+};
+
+pub(super) async fn no_two_hold_at_once(fixture: &Fixture) {
+    const EACH: u64 = 15;
+    let history = Arc::new(Mutex::new(Vec::new()));
+    let mut tasks = Vec::new();
+    for party in 0..6 {
+        let history = history.clone();
+        let client = fixture.client().await;
+        let says = move |at: u64, what| {
+            history.lock().unwrap().push(Event { party: party.to_string(), at, what });
+        };
+        tasks.push(tokio::spawn(async move {
+            // One of them never gives it back: that, too, must end before the next begins.
+            let lock = client.lock("x").unwrap().ttl(SHORT / 4).keep_alive(party != 0);
+            for round in 0..EACH {
+                says(client.now().nanos(), What::Asking);
+                let lease = lock.acquire().await.unwrap();
+                says(client.now().nanos(), What::Acquired { fence: lease.fence() });
+                tokio::time::sleep(ms(round % 4)).await;
+                if party == 0 && round % 5 == 0 {
+                    let loss = lease.lost().await;
+                    let deadline = lease.deadline().nanos();
+                    says(client.now().nanos(), What::Lost { loss, deadline });
+                } else if let Some(loss) = lease.loss() {
+                    let deadline = lease.deadline().nanos();
+                    says(client.now().nanos(), What::Lost { loss, deadline });
+                } else {
+                    says(client.now().nanos(), What::Releasing);
+                    lease.release().await.unwrap();
+                    says(client.now().nanos(), What::Released { held: true });
+                }
+            }
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let holds = assert_sound(&history.lock().unwrap());
+    assert_eq!(holds.len() as u64, 6 * EACH);
+}
+
+pub(super) async fn a_lease_that_is_not_renewed_lets_another_in_after_its_deadline_and_within_its_ttl(
+    fixture: &Fixture,
+) {
+    let (client, lock) = lock(fixture, "x").await;
+    let other = fixture.client().await;
+    let asked = client.now();
+    let first = lock.ttl(SHORT).keep_alive(false).acquire().await.unwrap();
+    assert!(first.deadline() <= asked + SHORT + EPSILON);
+    let margin = SHORT / 100 + ms(2);
+    assert!(first.remaining().unwrap() <= SHORT - margin, "1 % and 2 ms of it are not relied on");
+
+    let second = other.lock("x").unwrap().acquire().await.unwrap();
+    let acquired = other.now();
+    assert!(acquired >= first.deadline(), "{:?} too early", first.deadline().since(acquired));
+    assert!(!first.is_valid());
+    let took = acquired.since(asked);
+    assert!(took < SHORT + EPSILON, "the next had it after {took:?}");
+    assert!(second.is_valid() && first.loss() == Some(Loss::Expired));
+    assert!(!first.release().await.unwrap(), "it was lost");
+    assert!(second.is_valid() && second.release().await.unwrap(), "and that release did not touch the next");
+}
+
+pub(super) async fn the_holder_is_told_before_its_successor_has_it(fixture: &Fixture) {
+    let (client, lock) = lock(fixture, "x").await;
+    let other = fixture.client().await;
+    // That its validity ends first holds always. The word of that takes a moment to be heard, and the margin for it is
+    // a few milliseconds: on a busy machine one of several is asked for.
+    let mut heard_first = false;
+    for _ in 0..5 {
+        let first = lock.clone().ttl(SHORT).keep_alive(false).acquire().await.unwrap();
+        let successor = tokio::spawn({
+            let other = other.clone();
+            async move { (other.lock("x").unwrap().acquire().await.unwrap(), other.now()) }
+        });
+        queued(&client, first.name(), 1).await;
+        assert_eq!(first.lost().await, Loss::Expired);
+        let told = client.now();
+        assert!(told >= first.deadline(), "not before it is so");
+        let (second, acquired) = successor.await.unwrap();
+        assert!(first.deadline() <= acquired);
+        second.release().await.unwrap();
+        heard_first = told <= acquired;
+        if heard_first {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    assert!(heard_first, "told after the successor had it, five times out of five");
+}
