@@ -21,7 +21,7 @@ pub struct Fixture {
     given: Promises,
     way_in: WayIn,
     /// A directory or a server that lasts as long as the fixture.
-    _kept: Option<Box<dyn Any + Send + Sync>>,
+    kept: Option<Box<dyn Any + Send + Sync>>,
 }
 
 enum WayIn {
@@ -36,7 +36,7 @@ impl Fixture {
         let scheme = url.split(':').next().unwrap_or_default().to_owned();
         let given = crate::given::promises(&scheme)
             .unwrap_or_else(|| panic!("{scheme}: is not in the table of what stores are given to promise"));
-        Self { scheme, given, way_in: WayIn::Url(url), _kept: None }
+        Self { scheme, given, way_in: WayIn::Url(url), kept: None }
     }
 
     /// A store from elsewhere: `open` makes one more client of the same place each time.
@@ -49,13 +49,13 @@ impl Fixture {
         F: Future<Output = Arc<dyn Store>> + Send + 'static,
     {
         let opener: Box<Opener> = Box::new(move || Box::pin(open()));
-        Self { scheme: scheme.into(), given, way_in: WayIn::Opener(opener), _kept: None }
+        Self { scheme: scheme.into(), given, way_in: WayIn::Opener(opener), kept: None }
     }
 
     /// Keeps `thing` for as long as the fixture is used.
     #[must_use]
     pub fn keeping(mut self, thing: impl Any + Send + Sync) -> Self {
-        self._kept = Some(Box::new(thing));
+        self.kept = Some(Box::new(thing));
         self
     }
 

@@ -7,7 +7,13 @@
 //! * [`taker`] is a process that takes locks and says what happens to it; `lock-taker` is its program.
 //! * [`torture`] kills, stops and continues such processes by a seeded schedule.
 
-#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test that cannot go on panics")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    clippy::unchecked_time_subtraction,
+    reason = "a test that cannot go on panics"
+)]
+#![allow(clippy::similar_names, reason = "`lease` and `least` are what they are about")]
 
 pub mod conformance;
 mod fixture;

@@ -20,7 +20,7 @@ pub(super) fn ms(millis: u64) -> Duration {
 /// A ttl that is waited out. Long enough that a renewal a third of it late does no harm on a busy machine.
 pub(super) const SHORT: Duration = Duration::from_secs(1);
 /// A ttl that does not end within a test.
-pub(super) const LONG: Duration = Duration::from_secs(60);
+pub(super) const LONG: Duration = Duration::from_mins(1);
 /// What a busy machine may add to anything.
 pub(super) const EPSILON: Duration = Duration::from_secs(2);
 /// Less than a heartbeat of a waiter (3.3 s): what comes sooner was woken.
@@ -138,9 +138,12 @@ pub(super) fn id(number: u32) -> AttemptId {
     AttemptId::from_bits(0x5eed_0000_0000_0000_0000_0000 + u128::from(number))
 }
 
-/// A client that never was: nobody receives what is sent to it.
-pub(super) fn nobody() -> ClientId {
-    ClientId::from_bits(0x0dead)
+/// Puts waiters in the queue whose client is gone then, without having left: nobody receives what is sent to it.
+pub(super) async fn dead_waiters(fixture: &Fixture, name: &str, numbers: impl IntoIterator<Item = u32>) {
+    let steps = Steps::of(fixture, name).await;
+    for number in numbers {
+        steps.placed(patient(number, steps.store().client())).await;
+    }
 }
 
 pub(super) fn who(owner: &str) -> Arc<Who> {

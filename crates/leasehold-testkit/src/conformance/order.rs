@@ -11,7 +11,7 @@ use leasehold::{
 };
 
 use super::kit::{
-    EPSILON, PROMPT, Steps, WINDOW, claim, id, lock, ms, nobody, patient, queued, release, renew, seen, until,
+    EPSILON, PROMPT, Steps, WINDOW, claim, dead_waiters, id, lock, ms, patient, queued, release, renew, seen, until,
 };
 use crate::Fixture;
 
@@ -95,10 +95,7 @@ pub(super) async fn a_silent_waiter_is_passed_over_at_once(fixture: &Fixture) {
         let name = format!("x{n}");
         let (client, lock) = lock(fixture, &name).await;
         let holder = lock.acquire().await.unwrap();
-        let steps = Steps::of(fixture, &name).await;
-        for ghost in 1..=3 {
-            steps.placed(patient(ghost, Some(nobody()))).await;
-        }
+        dead_waiters(fixture, &name, 1..=3).await;
         let other = fixture.client().await.lock(name).unwrap();
         let waiter = tokio::spawn(async move { other.acquire().await.unwrap() });
         queued(&client, holder.name(), 4).await;
@@ -132,7 +129,7 @@ pub(super) async fn a_silent_waiter_that_is_heard_again_stands_where_it_stood(fi
     let steps = Steps::of(fixture, "x").await;
     let here = steps.store().client();
     steps.granted(claim(1)).await;
-    steps.placed(patient(2, Some(nobody()))).await;
+    dead_waiters(fixture, "x", [2]).await;
     steps.placed(patient(3, here)).await;
     steps.ask(release(1)).await;
     let grant = steps.granted(patient(3, here)).await;

@@ -9,6 +9,7 @@
 //! * a waiter that was overtaken by one that came later, although it lived and was not paused (I4).
 
 mod check;
+mod recorder;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,7 @@ use leasehold::Loss;
 use serde::{Deserialize, Serialize};
 
 pub use check::check;
+pub use recorder::Recorder;
 
 /// Something that happened to a party.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

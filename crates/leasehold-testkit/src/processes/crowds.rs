@@ -30,8 +30,14 @@ pub(super) fn no_increment_is_lost_under_the_lock_and_some_are_without_it(scene:
 /// Starts the crowd, lets it begin at the same time, and waits for its end.
 fn together(scene: &Scene<'_>, change: impl Fn(Job) -> Job) -> Vec<Event> {
     let mut takers = crowd(scene, change);
-    takers.iter_mut().for_each(|taker| taker.order(Order::Go));
+    tell(&mut takers, Order::Go);
     takers.into_iter().flat_map(Taker::finish).collect()
+}
+
+fn tell(takers: &mut [Taker], order: Order) {
+    for taker in takers {
+        taker.order(order);
+    }
 }
 
 fn crowd(scene: &Scene<'_>, change: impl Fn(Job) -> Job) -> Vec<Taker> {
@@ -46,7 +52,7 @@ fn crowd(scene: &Scene<'_>, change: impl Fn(Job) -> Job) -> Vec<Taker> {
 pub(super) fn eight_processes_get_equal_shares(scene: &Scene<'_>) {
     const ROUNDS: usize = 25;
     let mut takers = crowd(scene, |job| job.rounds(None).task(Task::Hold(1)));
-    takers.iter_mut().for_each(|taker| taker.order(Order::Go));
+    tell(&mut takers, Order::Go);
     // From when all of them want it until all together had it so often.
     let began = takers.iter_mut().map(|taker| taker.acquired().1).max().unwrap();
     let counted = |events: &[Event]| -> BTreeMap<String, usize> {
@@ -65,7 +71,7 @@ pub(super) fn eight_processes_get_equal_shares(scene: &Scene<'_>) {
         assert!(now() < end, "so few rounds: {:?}", counted(&so_far(&mut takers)));
         std::thread::sleep(Duration::from_millis(50));
     }
-    takers.iter_mut().for_each(|taker| taker.order(Order::End));
+    tell(&mut takers, Order::End);
     let events: Vec<Event> = takers.into_iter().flat_map(Taker::finish).collect();
     assert_sound(&events);
     let counts = counted(&events);

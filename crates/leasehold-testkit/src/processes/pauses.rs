@@ -32,10 +32,7 @@ pub(super) fn a_holder_stopped_past_its_ttl_is_told_before_it_does_anything_else
     assert!(deadline <= acquired, "it relied on it {} µs too long", (deadline - acquired) / 1000);
     let since: Vec<&Event> = first.so_far().iter().filter(|event| event.at > stopped).collect();
     let said: Vec<&What> = since.iter().map(|event| &event.what).collect();
-    assert!(
-        matches!(said[..], [What::Stopped, What::Continued, What::Lost { .. }, ..]),
-        "it did something else first: {said:?}"
-    );
+    assert!(matches!(said[..], [What::Continued, What::Lost { .. }]), "it did something else first: {said:?}");
     second.order(Order::Release);
     assert_sound(&[first.finish(), second.finish()].concat());
 }
@@ -60,7 +57,7 @@ pub(super) fn a_stopped_waiter_costs_at_most_one_claim_window(scene: &Scene<'_>)
     let mut holder = scene.holder("holder", 30_000);
     holder.acquired();
     let mut job = scene.job("stopped");
-    job.tasks = 4;
+    job.tasks = 1;
     let mut stopped = scene.start(&job);
     for _ in 0..job.tasks {
         stopped.queued();

@@ -14,7 +14,7 @@ use tokio::sync::broadcast;
 
 use super::{Job, Order, Task};
 use crate::{
-    history::{Event, What},
+    history::{Event, Recorder, What},
     resource,
 };
 
@@ -33,19 +33,17 @@ async fn run(job: Arc<Job>) {
     let client = leasehold::open(&job.url).await.unwrap_or_else(|error| panic!("{error}"));
     let (sender, orders) = broadcast::channel(64);
     let ending = Arc::new(AtomicBool::new(false));
-    take_orders(sender, ending.clone());
-
-    let parties = (1..=job.tasks).map(|task| {
-        let party = if job.tasks == 1 { job.party.clone() } else { format!("{}/{task}", job.party) };
-        let (client, job, orders, ending) = (client.clone(), job.clone(), orders.resubscribe(), ending.clone());
-        async move { Party { party, client, job, orders, ending }.take_turns().await }
-    });
-    // In order: the first is first in the queue.
     let mut tasks = tokio::task::JoinSet::new();
     let local = tokio::task::LocalSet::new();
-    for party in parties {
-        tasks.spawn_local_on(party, &local);
+    for task in 1..=job.tasks {
+        let party = if job.tasks == 1 { job.party.clone() } else { format!("{}/{task}", job.party) };
+        let (client, job, orders, ending) = (client.clone(), job.clone(), orders.resubscribe(), ending.clone());
+        let recorder = Arc::new(Recorder::new(party, |event| print(&event)));
+        let party = Party { recorder, client, job, orders, ending };
+        tasks.spawn_local_on(party.take_turns(), &local);
     }
+    // When all of them listen.
+    take_orders(sender, ending);
     local.run_until(async { while tasks.join_next().await.transpose().unwrap().is_some() {} }).await;
     client.close().await;
 }
@@ -63,7 +61,7 @@ fn take_orders(sender: broadcast::Sender<Order>, ending: Arc<AtomicBool>) {
 }
 
 struct Party {
-    party: String,
+    recorder: Arc<Recorder>,
     client: Client,
     job: Arc<Job>,
     orders: broadcast::Receiver<Order>,
@@ -88,95 +86,67 @@ impl Party {
             resource::add_one(file, Duration::from_millis(*pause_ms));
             return;
         }
-        self.says(What::Asking);
-        let lease = self.lock().acquire().await.unwrap_or_else(|error| panic!("{}: {error}", self.party));
-        self.says(What::Acquired { fence: lease.fence() });
-        let held = match &job.task {
+        self.recorder.says(What::Asking);
+        let lease = self.lock().acquire().await.unwrap_or_else(|error| panic!("{error}"));
+        if !self.recorder.acquired(&lease) {
+            return;
+        }
+        match &job.task {
             Task::Keep => self.work_until_told(&lease).await,
             Task::Hold(ms) => self.work_for(&lease, Duration::from_millis(*ms)).await,
             Task::Count { file, pause_ms, .. } => {
                 resource::add_one(file, Duration::from_millis(*pause_ms));
-                true
             }
             Task::Write { file, fenced } => {
                 self.told(Order::Write).await;
-                let accepted = resource::write(file, &self.party, lease.fence().filter(|_| *fenced));
-                self.says(What::Wrote { accepted });
-                true
+                let accepted = resource::write(file, self.recorder.party(), lease.fence().filter(|_| *fenced));
+                self.recorder.says(What::Wrote { accepted });
             }
-        };
-        if held {
-            self.says(What::Releasing);
-            let held = lease.release().await.unwrap_or_else(|error| panic!("{}: {error}", self.party));
-            self.says(What::Released { held });
+        }
+        if self.recorder.ends(&lease) {
+            let held = lease.release().await.unwrap_or_else(|error| panic!("{error}"));
+            self.recorder.says(What::Released { held });
         }
     }
 
     fn lock(&self) -> Lock {
-        let (party, clock, told) = (self.party.clone(), self.client.clone(), AtomicBool::new(false));
+        let (recorder, told) = (self.recorder.clone(), AtomicBool::new(false));
         let lock = self.client.lock(self.job.name.as_str()).unwrap_or_else(|error| panic!("{error}"));
-        lock.ttl(Duration::from_millis(self.job.ttl_ms)).owner(self.party.clone()).on_wait(move |waiting| {
+        let lock = lock.ttl(Duration::from_millis(self.job.ttl_ms)).owner(self.recorder.party());
+        lock.on_wait(move |waiting| {
             if waiting.position.is_some() && !told.swap(true, Ordering::Relaxed) {
-                print(&party, clock.now().nanos(), What::Queued);
+                recorder.says(What::Queued);
             }
         })
     }
 
-    /// Says whether the lease is still to be given back.
-    async fn work_until_told(&mut self, lease: &Lease) -> bool {
-        loop {
+    async fn work_until_told(&mut self, lease: &Lease) {
+        while self.recorder.works(lease) {
             tokio::select! {
                 biased;
                 _ = lease.lost() => {}
                 order = self.orders.recv() => if matches!(order, Ok(Order::Release | Order::End) | Err(_)) {
-                    return true;
+                    return;
                 },
                 () = tokio::time::sleep(STEP) => {}
             }
-            if !self.work(lease) {
-                return false;
-            }
         }
     }
 
-    async fn work_for(&self, lease: &Lease, span: Duration) -> bool {
+    async fn work_for(&self, lease: &Lease, span: Duration) {
         let end = self.client.now() + span;
-        while self.client.now() < end {
-            if !self.work(lease) {
-                return false;
-            }
+        while self.client.now() < end && self.recorder.works(lease) {
             tokio::time::sleep(STEP.min(end.since(self.client.now()))).await;
-        }
-        true
-    }
-
-    /// One step under the lease, unless it is lost.
-    fn work(&self, lease: &Lease) -> bool {
-        let at = self.client.now().nanos();
-        match lease.loss() {
-            None => {
-                print(&self.party, at, What::Worked);
-                true
-            }
-            Some(loss) => {
-                self.says(What::Lost { loss, deadline: lease.deadline().nanos() });
-                false
-            }
         }
     }
 
     async fn told(&mut self, wanted: Order) {
         while self.orders.recv().await.expect("the process ends before its orders do") != wanted {}
     }
-
-    fn says(&self, what: What) {
-        print(&self.party, self.client.now().nanos(), what);
-    }
 }
 
-fn print(party: &str, at: u64, what: What) {
-    let event = serde_json::to_string(&Event { party: party.to_owned(), at, what }).expect("an event is JSON");
-    let mut stdout = std::io::stdout().lock();
+fn print(event: &Event) {
+    let event = serde_json::to_string(event).expect("an event is JSON");
     // Whoever listened may be gone; then this process ends soon, too.
-    let _ = writeln!(stdout, "{event}");
+    let _ = writeln!(std::io::stdout().lock(), "{event}");
 }

@@ -65,8 +65,8 @@ fn round(shared: &Arc<Shared>) -> Moment {
         let stalled = held.is_stalled(now);
         if now >= held.deadline() {
             agenda.remove_lease(&held);
-            let loss = if stalled { Loss::Stalled } else { held.lapse() };
-            lost.push((held, loss));
+            let why = if stalled { Loss::Stalled } else { held.lapse() };
+            lost.push((held, why));
         } else if held.renewed {
             // Whatever becomes of this renewal, look again in time.
             agenda.reschedule_lease(slot as usize, held.deadline().min(now + held.answer_time()));
