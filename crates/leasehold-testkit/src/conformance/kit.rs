@@ -157,6 +157,7 @@ pub(super) fn claim(number: u32) -> Claim {
         permits: 1,
         capacity: 1,
         ttl: LONG.into(),
+        told: None,
         max_hold: None,
         client: None,
         queue: None,

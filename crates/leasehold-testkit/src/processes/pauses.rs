@@ -57,7 +57,7 @@ pub(super) fn a_stopped_waiter_costs_at_most_one_claim_window(scene: &Scene<'_>)
     let mut holder = scene.holder("holder", 30_000);
     holder.acquired();
     let mut job = scene.job("stopped");
-    job.tasks = 1;
+    job.tasks = 4;
     let mut stopped = scene.start(&job);
     for _ in 0..job.tasks {
         stopped.queued();
