@@ -64,3 +64,36 @@ fn the_cron_line_leaves_at_once_while_another_run_is_at_work() {
 fn shell_quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
+
+/// Every `.rs` file of the repository.
+fn sources(folder: &Path, found: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push_str(&std::fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn every_test_that_the_guarantees_name_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut code = String::new();
+    sources(&root.join("crates"), &mut code);
+    let guarantees = std::fs::read_to_string(root.join("docs/guarantees.md")).unwrap();
+    let named: Vec<&str> = guarantees
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|word| {
+            word.matches('_').count() >= 3
+                && word.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit())
+        })
+        .collect();
+    assert!(named.len() > 40, "{}", named.len());
+    let mut missing = named;
+    missing.retain(|name| !code.contains(&format!("fn {name}(")) && !code.contains(&format!(" {name}\n")));
+    assert!(missing.is_empty(), "{missing:#?}");
+}
