@@ -12,7 +12,7 @@ mod lock;
 mod tickets;
 mod waiting;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 pub use lease::{Lease, Progress};
 pub use lock::{Lock, Retry, Waiting};
@@ -25,10 +25,13 @@ use crate::{
     error::Error,
     keeper::Keeper,
     name::Name,
-    store::{Promises, Store},
+    store::{Answer, Promises, Store},
     stores::{self, StoreUrl},
     view::LeaseView,
 };
+
+/// How long the store may take to answer: one that hangs must not hang whoever asks.
+const ANSWER: Duration = Duration::from_secs(5);
 
 /// Opens the store of a URL.
 ///
@@ -67,7 +70,31 @@ pub(crate) struct Core {
 impl Core {
     /// One step on one name, with its answer's own type.
     pub(crate) async fn ask<R: Request>(&self, name: &Name, request: R) -> Result<R::Reply, Error> {
-        R::reply(self.store.apply(name, request.into()).await?)
+        self.ask_until(name, request, self.clock.now() + ANSWER).await.unwrap_or_else(|| {
+            Err(Error::ambiguous(
+                format!("the store gave no answer about {name}"),
+                "it may have done what was asked, or may do it yet: look at the lease before trying again",
+            ))
+        })
+    }
+
+    /// The same; `None` if the store says nothing until `end`.
+    async fn ask_until<R: Request>(&self, name: &Name, request: R, end: Moment) -> Option<Result<R::Reply, Error>> {
+        Some(self.answer(self.store.apply(name, request.into()), end).await?.and_then(R::reply))
+    }
+
+    /// A look, which changes nothing.
+    async fn look<T>(&self, answer: Answer<'_, T>) -> Result<T, Error> {
+        self.answer(answer, self.clock.now() + ANSWER).await.unwrap_or_else(|| Err(no_answer()))
+    }
+
+    async fn answer<T>(&self, answer: Answer<'_, T>, end: Moment) -> Option<Result<T, Error>> {
+        // An answer that is there at once costs no timer.
+        tokio::select! {
+            biased;
+            answer = answer => Some(answer),
+            () = self.sleep_until(end) => None,
+        }
     }
 
     pub(crate) async fn sleep_until(&self, at: Moment) {
@@ -88,12 +115,12 @@ impl Client {
 
     /// Who holds a name, and who waits for it.
     pub async fn inspect(&self, name: &Name) -> Result<LeaseView, Error> {
-        self.core.store.inspect(name).await
+        self.core.look(self.core.store.inspect(name)).await
     }
 
     /// Every name that begins with `prefix` and is held or waited for.
     pub async fn list(&self, prefix: &str) -> Result<Vec<LeaseView>, Error> {
-        self.core.store.list(prefix).await
+        self.core.look(self.core.store.list(prefix)).await
     }
 
     /// Ends the right of the holder with this fence to renew, so that the name is free when its time is up; `now` frees
@@ -197,6 +224,10 @@ impl Builder {
         tracing::debug!(store = store.fingerprint(), "open");
         Ok(Client { core: Arc::new(Core { store, clock, entropy, keeper, who }) })
     }
+}
+
+fn no_answer() -> Error {
+    Error::unavailable("the store gave no answer", "look whether it works, and who keeps it busy")
 }
 
 /// `user@host:pid`.

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::{
     Core, Lease,
     lock::{Plan, Waiting},
+    no_answer,
 };
 use crate::{
     clock::Moment,
@@ -21,6 +22,8 @@ const WAITER_TTL: Duration = Duration::from_secs(10);
 const HEARTBEAT: Duration = Duration::from_millis(3333);
 /// How long a store that was never reached is tried.
 const FIRST_CONTACT: Duration = Duration::from_secs(5);
+/// How long the last look may take.
+const LAST_LOOK: Duration = Duration::from_millis(250);
 /// A term ends on the store's grain of a millisecond.
 const GRAIN: Duration = Duration::from_millis(1);
 
@@ -47,7 +50,9 @@ pub(super) async fn acquire(core: &Arc<Core>, plan: &Plan, patience: Patience) -
     let mut wait = Wait::new(core, plan, patience);
     loop {
         let sent = core.clock.now();
-        let step = match wait.claim().await {
+        let reply = wait.claim().await;
+        let hangs = reply.is_none();
+        let step = match reply.unwrap_or_else(|| Err(no_answer())) {
             Ok(ClaimReply::Granted(grant)) => match wait.take(sent, grant).await? {
                 Some(lease) => return Ok(lease),
                 None => continue,
@@ -63,7 +68,10 @@ pub(super) async fn acquire(core: &Arc<Core>, plan: &Plan, patience: Patience) -
             Err(error) => wait.without_store(error).await,
         };
         if let Err(error) = step {
-            wait.leave().await;
+            // A store that hangs gets the farewell in the background.
+            if !hangs {
+                wait.leave().await;
+            }
             return Err(error);
         }
     }
@@ -109,7 +117,20 @@ impl<'a> Wait<'a> {
         }
     }
 
-    async fn claim(&mut self) -> Result<ClaimReply, Error> {
+    /// By when the store must answer, or it counts as away.
+    fn answer_by(&self) -> Moment {
+        let now = self.core.clock.now();
+        let end = if self.reached { now } else { self.began } + FIRST_CONTACT;
+        match self.patience {
+            Patience::Now => end,
+            // The last look, at the end of our patience, may take a moment.
+            _ if self.reached => end.min(self.patience.end().max(now + LAST_LOOK)),
+            _ => end.min(self.patience.end()),
+        }
+    }
+
+    /// `None`: there was no answer in time.
+    async fn claim(&mut self) -> Option<Result<ClaimReply, Error>> {
         let Self { core, plan, .. } = *self;
         let queues = self.patience != Patience::Now && plan.retry.is_none();
         if queues && self.alarm.is_none() {
@@ -137,8 +158,8 @@ impl<'a> Wait<'a> {
         // Stays so if this future is dropped at the await; and an earlier claim that had no answer may still arrive
         // after this one's.
         let unanswered = std::mem::replace(&mut self.unanswered, true);
-        let reply = core.ask(&plan.name, claim).await;
-        if reply.is_ok() {
+        let reply = core.ask_until(&plan.name, claim, self.answer_by()).await;
+        if let Some(Ok(_)) = reply {
             self.unanswered = unanswered;
             self.reached = true;
             self.back_off = Duration::from_millis(25);
