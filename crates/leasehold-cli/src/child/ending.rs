@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use leasehold::clock::Moment;
 use rustix::process::Signal;
 use tokio::{select, time::sleep};
 
-use super::{Child, Signals, Watch};
+use super::{Child, Signals, Watch, now};
 
 /// How often to look whether the rest of the group is gone: its end is told to init, not to us.
 const LOOK: Duration = Duration::from_millis(10);
@@ -14,20 +13,18 @@ const LOOK: Duration = Duration::from_millis(10);
 /// How long SIGKILL may take before we give up on it: a process may hang in the kernel.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Ends the group: SIGTERM, then SIGKILL, early enough to be gone at `deadline`. After the deadline, SIGKILL at once.
+/// Ends the group: SIGTERM, then SIGKILL, early enough to be gone at the deadline. After the deadline, SIGKILL at once.
 /// Says whether all of it is gone.
-pub(super) async fn end(child: &mut Child, signals: &mut Signals, watch: &Watch<'_>, deadline: Moment) -> bool {
-    let client = watch.client;
-    let now = client.now();
-    let kill_at = deadline.min(now + watch.grace) - time_to_die(watch.grace);
-    if now < kill_at {
+pub(super) async fn end(child: &mut Child, signals: &mut Signals, watch: &mut Watch<'_>) -> bool {
+    let kill_at = watch.deadline().min(now() + watch.grace) - time_to_die(watch.grace);
+    if now() < kill_at {
         child.signal(Signal::TERM);
         // What is stopped cannot hear it.
         child.signal(Signal::CONT);
         while !child.is_gone() {
             select! {
                 biased;
-                () = client.sleep_until(kill_at) => break,
+                () = watch.timer.until(kill_at) => break,
                 signal = signals.next() => child.signal(signal),
                 _ = child.change() => {}
                 () = sleep(LOOK), if child.ended => {}
@@ -38,13 +35,13 @@ pub(super) async fn end(child: &mut Child, signals: &mut Signals, watch: &Watch<
         return true;
     }
     child.signal(Signal::KILL);
-    let give_up = client.now() + PATIENCE;
+    let give_up = now() + PATIENCE;
     while !child.is_gone() {
         select! {
             biased;
             _ = child.change() => {}
             () = sleep(LOOK), if child.ended => {}
-            () = client.sleep_until(give_up) => return false,
+            () = watch.timer.until(give_up) => return false,
         }
     }
     true

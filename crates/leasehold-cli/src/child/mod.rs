@@ -18,7 +18,7 @@ use crate::exit::Exit;
 
 pub(crate) use self::{
     signals::Signals,
-    supervise::{Outcome, Watch, supervise},
+    supervise::{Outcome, Watch, now, supervise},
     terminal::Terminal,
 };
 

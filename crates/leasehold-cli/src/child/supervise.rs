@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use leasehold::{Client, Lease, Loss, Ttl, clock::Moment};
+use leasehold::{
+    Lease, Loss, Ttl,
+    clock::{Clock, Moment, SystemClock, Timer},
+};
 use rustix::process::Signal;
 use tokio::select;
 
@@ -10,9 +13,9 @@ use super::{Change, Child, Signals, Terminal, ending, sys};
 use crate::{args::OnLost, exit::Exit, output};
 
 /// What CMD depends on.
-#[derive(Debug)]
 pub(crate) struct Watch<'a> {
-    pub(crate) client: &'a Client,
+    /// Our own, on this thread: the keeper may hang in a system call when a disk does.
+    pub(crate) timer: Box<dyn Timer>,
     pub(crate) lease: &'a Lease,
     pub(crate) on_lost: OnLost,
     /// What is kept of the validity to end CMD in.
@@ -35,9 +38,14 @@ pub(crate) enum Outcome {
     },
 }
 
+/// Now, on the clock of every deadline.
+pub(crate) fn now() -> Moment {
+    SystemClock.now()
+}
+
 impl Watch<'_> {
     /// Until when CMD may run at most. It moves with each renewal.
-    fn deadline(&self) -> Moment {
+    pub(super) fn deadline(&self) -> Moment {
         self.lease.deadline().min(self.latest)
     }
 
@@ -54,8 +62,16 @@ impl Watch<'_> {
         }
     }
 
+    /// When to begin to end CMD, or to say that its lease is lost.
+    fn due(&self) -> Moment {
+        match self.on_lost {
+            OnLost::Stop => self.deadline() - self.grace,
+            OnLost::Warn => self.deadline(),
+        }
+    }
+
     fn is_over(&self) -> bool {
-        self.client.now() >= self.deadline()
+        self.on_lost == OnLost::Stop && now() >= self.deadline()
     }
 }
 
@@ -64,20 +80,20 @@ pub(crate) async fn supervise(
     child: &mut Child,
     terminal: &mut Terminal,
     signals: &mut Signals,
-    watch: &Watch<'_>,
+    watch: &mut Watch<'_>,
 ) -> Outcome {
-    let stop = watch.on_lost == OnLost::Stop;
     let mut outlived = None;
     loop {
-        let end_at = watch.deadline() - watch.grace;
+        let due = watch.due();
         // In this order: who wakes after a pause must look at the deadline before anything else.
         let loss = select! {
             biased;
-            () = watch.client.sleep_until(end_at), if stop => {
-                if watch.client.now() < watch.deadline() - watch.grace {
+            () = watch.timer.until(due), if outlived.is_none() => {
+                // A renewal has moved it.
+                if now() < watch.due() {
                     continue;
                 }
-                watch.explain(None)
+                watch.explain(watch.lease.loss())
             }
             loss = watch.lease.lost(), if outlived.is_none() => watch.explain(Some(loss)),
             signal = signals.next() => {
@@ -85,14 +101,17 @@ pub(crate) async fn supervise(
                 continue;
             }
             change = child.change() => match change {
+                // It ended while we were paused, and perhaps too late.
+                Change::Ended(_) if watch.is_over() => watch.explain(watch.lease.loss()),
                 Change::Ended(exit) => return Outcome::Ended { exit, outlived },
                 Change::Stopped(signal) => {
-                    pause(child, terminal, signal, || stop && watch.is_over());
+                    pause(child, terminal, signal, || watch.is_over());
                     continue;
                 }
             },
         };
-        if let (Some(loss), false) = (loss, stop) {
+        if watch.on_lost == OnLost::Warn {
+            let loss = loss.unwrap_or(Loss::Expired);
             output::say(format_args!(
                 "the lease on {} is lost: {loss}; the command goes on without it",
                 watch.lease.name()
@@ -100,7 +119,7 @@ pub(crate) async fn supervise(
             outlived = Some(loss);
             continue;
         }
-        let gone = ending::end(child, signals, watch, watch.deadline()).await;
+        let gone = ending::end(child, signals, watch).await;
         return Outcome::Stopped { loss, gone };
     }
 }

@@ -4,7 +4,7 @@ use leasehold::{Lease, Ttl};
 use serde::Serialize;
 use tokio::time::timeout;
 
-use super::run::{claim, close, listen};
+use super::run::{claim, close, close_after, listen};
 use crate::{
     args,
     exit::Exit,
@@ -37,7 +37,10 @@ pub(crate) async fn run(context: &Context, args: args::Acquire) -> Result<Exit, 
     let result = match waiting::acquire(lock, &args.claim, &mut signals, &args.name).await {
         Ok(Waited::Granted(lease)) => hand_out(context, lease, &client).await.map(|()| Exit::Done),
         Ok(Waited::Interrupted(signal)) => Ok(Exit::Signal(signal.as_raw())),
-        Err(failure) => Err(failure),
+        Err(failure) => {
+            close_after(client, &failure).await;
+            return Err(failure);
+        }
     };
     close(client).await;
     result

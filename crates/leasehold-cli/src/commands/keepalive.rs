@@ -6,7 +6,7 @@ use tokio::select;
 
 use super::{
     renew::Document,
-    run::{close, grace, guard, listen, stopped},
+    run::{close, grace, guard, listen, stopped, timer},
 };
 use crate::{
     args::{self, OnLost},
@@ -35,8 +35,8 @@ pub(crate) async fn run(context: &Context, args: args::Keepalive) -> Result<Exit
     let result = if args.command.is_empty() {
         until_stopped(context, &lease, &mut signals).await
     } else {
-        let watch = Watch { client: &client, lease: &lease, on_lost: OnLost::Stop, grace, latest: Moment::NEVER };
-        match guard(&watch, &mut signals, &store, &args.command).await {
+        let mut watch = Watch { timer: timer()?, lease: &lease, on_lost: OnLost::Stop, grace, latest: Moment::NEVER };
+        match guard(&mut watch, &mut signals, &store, &args.command).await {
             Ok(Outcome::Ended { exit, .. }) => Ok(exit),
             Ok(Outcome::Stopped { loss, gone }) => Err(stopped(lease.name(), loss, gone)),
             Err(failure) => Err(failure),

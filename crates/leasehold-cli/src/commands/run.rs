@@ -2,12 +2,15 @@
 
 use std::{ffi::OsString, process::Command, time::Duration};
 
-use leasehold::{Client, Lease, Lock, Loss, Rights, Ttl, clock::Moment};
+use leasehold::{
+    Client, Lease, Lock, Loss, Rights, Ttl,
+    clock::{Clock, Moment, SystemClock, Timer},
+};
 use tokio::time::timeout;
 
 use crate::{
     args::{self, ClaimArgs},
-    child::{Child, Outcome, Signals, Terminal, Watch, supervise},
+    child::{Child, Outcome, Signals, Terminal, Watch, now, supervise},
     exit::Exit,
     failure::Failure,
     output,
@@ -24,6 +27,7 @@ pub(crate) async fn run(context: &Context, args: args::Run) -> Result<Exit, Fail
     check_holds(args.min_hold, args.max_hold)?;
     let store = Chosen::new(&context.common)?;
     let mut signals = listen()?;
+    let timer = timer()?;
     let client = store.open().await?;
 
     let mut lock = claim(&client, &args.name, &args.claim, args.max_hold)?;
@@ -40,14 +44,14 @@ pub(crate) async fn run(context: &Context, args: args::Run) -> Result<Exit, Fail
             return Ok(Exit::Signal(signal.as_raw()));
         }
         Err(failure) => {
-            close(client).await;
+            close_after(client, &failure).await;
             return Err(failure);
         }
     };
 
-    let latest = args.max_hold.map_or(Moment::NEVER, |span| client.now() + span);
-    let watch = Watch { client: &client, lease: &lease, on_lost: args.on_lost, grace, latest };
-    let outcome = guard(&watch, &mut signals, &store, &args.command).await;
+    let latest = args.max_hold.map_or(Moment::NEVER, |span| now() + span);
+    let mut watch = Watch { timer, lease: &lease, on_lost: args.on_lost, grace, latest };
+    let outcome = guard(&mut watch, &mut signals, &store, &args.command).await;
     let result = match outcome {
         Ok(Outcome::Ended { exit, outlived: before }) => {
             // CMD's own word counts, unless it says that all is well: it may have worked beside another.
@@ -106,7 +110,7 @@ pub(super) fn claim(
 
 /// Starts CMD and sees it through.
 pub(super) async fn guard(
-    watch: &Watch<'_>,
+    watch: &mut Watch<'_>,
     signals: &mut Signals,
     store: &Chosen,
     command: &[OsString],
@@ -127,11 +131,12 @@ pub(super) async fn guard(
         Child::spawn(command, &mut terminal, signals).map_err(|error| Failure::not_started(program, &error))?;
     let outcome = supervise(&mut child, &mut terminal, signals, watch).await;
     terminal.take_back();
-    Ok(match outcome {
-        // After a pause the deadline is seen first: ask what is known by now.
-        Outcome::Stopped { loss: None, gone } => Outcome::Stopped { loss: lease.loss(), gone },
-        outcome => outcome,
-    })
+    Ok(outcome)
+}
+
+/// On the clock of every deadline.
+pub(super) fn timer() -> Result<Box<dyn Timer>, Failure> {
+    SystemClock.timer().map_err(|error| Failure::system("the system gives no timer", error))
 }
 
 /// Listens for what may come while we wait.
@@ -160,6 +165,12 @@ async fn release(lease: Lease) -> Option<Loss> {
 /// Waits for what the library still has to tell the store: a place in the queue to give up, say.
 pub(super) async fn close(client: Client) {
     let _ = timeout(TO_RELEASE, client.close()).await;
+}
+
+/// The same after an error: a store that is away will not hear it either.
+pub(super) async fn close_after(client: Client, failure: &Failure) {
+    let patience = if failure.exit == Exit::Unavailable { Duration::from_millis(200) } else { TO_RELEASE };
+    let _ = timeout(patience, client.close()).await;
 }
 
 fn outlived(name: &leasehold::Name, loss: Loss) -> Failure {
