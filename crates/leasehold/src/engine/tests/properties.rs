@@ -71,7 +71,7 @@ pub(super) fn config(cases: u32) -> Config {
     let asked = Config::default();
     let rng_seed = if asked.rng_seed == RngSeed::Random { RngSeed::Fixed(2) } else { asked.rng_seed };
     let cases = if std::env::var_os("PROPTEST_CASES").is_some() { asked.cases } else { cases };
-    Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: 20_000, ..asked }
+    Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: 5_000, max_shrink_time: 20_000, ..asked }
 }
 
 #[test]

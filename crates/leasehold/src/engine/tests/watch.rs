@@ -29,9 +29,12 @@ pub(super) struct Seen<'a> {
 impl Seen<'_> {
     /// Who was granted the name in this step, other than by a hand-over.
     pub(super) fn granted(&self) -> Vec<&Holder> {
-        let received =
-            |holder: &Holder| matches!(self.command, Command::HandOver(hand_over) if hand_over.to == holder.id);
-        self.after.holders.iter().filter(|holder| self.is_new(holder) && !received(holder)).collect()
+        self.after.holders.iter().filter(|holder| self.is_new(holder) && !self.received(holder)).collect()
+    }
+
+    /// Whether it was handed over to it.
+    fn received(&self, holder: &Holder) -> bool {
+        matches!(self.applied.reply, Reply::HandOver(HandOverReply::Done { fence, .. }) if fence == holder.fence)
     }
 
     fn is_new(&self, holder: &Holder) -> bool {
@@ -82,7 +85,7 @@ impl Watch {
             self.issued = fence;
             self.leases.push((id, fence));
             let cap = match seen.command {
-                Command::HandOver(hand_over) if hand_over.to == id => self.caps.get(&hand_over.fence).copied(),
+                Command::HandOver(hand_over) if seen.received(holder) => self.caps.get(&hand_over.fence).copied(),
                 _ => self
                     .claims
                     .get(&id)
