@@ -62,6 +62,6 @@ pub(crate) fn peer(args: &[String]) {
         lease.release().expect("reachable");
     }
     client.close();
-    let text: String = waits.iter().map(|wait| format!("{}\n", wait.as_nanos())).collect();
-    std::io::stdout().write_all(text.as_bytes()).expect("the parent reads");
+    let lines: Vec<String> = waits.iter().map(|wait| wait.as_nanos().to_string()).collect();
+    std::io::stdout().write_all((lines.join("\n") + "\n").as_bytes()).expect("the parent reads");
 }

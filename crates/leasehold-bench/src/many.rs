@@ -11,7 +11,7 @@ use crate::measure::heading;
 
 const LEASES: u32 = 100_000;
 const TTL: Duration = Duration::from_secs(15);
-const SPAN: Duration = Duration::from_secs(60);
+const SPAN: Duration = Duration::from_mins(1);
 
 pub(crate) fn run() {
     heading();
@@ -37,7 +37,7 @@ pub(crate) fn run() {
         least = leases.iter().filter_map(blocking::Lease::remaining).min().map_or(least, |left| left.min(least));
     }
     let lost = leases.iter().filter(|lease| lease.loss().is_some()).count();
-    let due = TTL - TTL / 100 - Duration::from_millis(2) - TTL / 3;
+    let due = TTL.saturating_sub(TTL / 100 + Duration::from_millis(2) + TTL / 3);
     println!("leases lost                  {lost:>8}");
     println!(
         "least left at {looks} looks      {:>8.3} s (a renewal is due at {:.3} s)",
@@ -45,7 +45,7 @@ pub(crate) fn run() {
         due.as_secs_f64()
     );
     println!("latest renewal               {:>8.3} s after it was due", due.saturating_sub(least).as_secs_f64());
-    let share = (cpu_time() - cpu).as_secs_f64() / began.elapsed().as_secs_f64();
+    let share = cpu_time().saturating_sub(cpu).as_secs_f64() / began.elapsed().as_secs_f64();
     println!("CPU, looks included          {:>8.1} % of a core", share * 100.0);
     drop(leases);
     client.close();

@@ -1,5 +1,7 @@
 //! What README shows is typed here, word for word. (Its Rust examples run as the library's doctests.)
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::{path::Path, process::Command};
 
 const README: &str = include_str!("../../../README.md");

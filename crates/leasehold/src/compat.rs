@@ -55,7 +55,7 @@ impl ExpLock {
         Ok(Self {
             client: client.clone(),
             name: name.try_into().map_err(Into::into)?,
-            expiry: Ttl::For(Duration::from_secs(60)),
+            expiry: Ttl::For(Duration::from_mins(1)),
             retries: 0,
             interval: Duration::from_millis(10),
             lease: None,

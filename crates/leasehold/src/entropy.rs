@@ -19,6 +19,7 @@ pub struct SystemEntropy;
 impl Entropy for SystemEntropy {
     fn bits(&self) -> u128 {
         let mut bytes = [0; 16];
+        #[expect(clippy::disallowed_methods, reason = "the one place that asks the system")]
         getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
         u128::from_le_bytes(bytes)
     }

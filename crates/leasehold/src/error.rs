@@ -267,6 +267,7 @@ impl Error {
 }
 
 impl Problem {
+    #[expect(clippy::unnecessary_box_returns, reason = "an error is carried in every result, so that it is small")]
     fn new(message: impl Into<String>, hint: impl Into<String>) -> Box<Self> {
         Box::new(Self { message: message.into(), hint: hint.into(), transient: false, source: None })
     }

@@ -68,6 +68,7 @@ pub struct Hint {
 /// What a store promises beyond the lease itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a promise, kept or not")]
 pub struct Promises {
     /// Each grant has a fence that is larger than all before it.
     pub fence: bool,

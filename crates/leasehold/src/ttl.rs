@@ -27,7 +27,7 @@ impl Ttl {
     /// The shortest: below this the safety margin would leave too little of it.
     pub const MIN: Duration = Duration::from_millis(20);
     /// The longest, short of [`Never`](Self::Never): a year.
-    pub const MAX: Duration = Duration::from_secs(366 * 24 * 3600);
+    pub const MAX: Duration = Duration::from_hours(366 * 24);
 
     /// Refuses what is shorter than [`MIN`](Self::MIN) or longer than [`MAX`](Self::MAX).
     pub(crate) fn checked(self) -> Result<Self, Error> {

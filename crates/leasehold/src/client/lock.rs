@@ -36,6 +36,9 @@ pub struct Lock {
     pub(super) plan: Plan,
 }
 
+/// What is told about a wait.
+type Listener = dyn Fn(&Waiting) + Send + Sync;
+
 /// How a lock is to be taken.
 #[derive(Clone)]
 pub(super) struct Plan {
@@ -48,7 +51,7 @@ pub(super) struct Plan {
     pub(super) min_validity: Option<Duration>,
     pub(super) keep_alive: bool,
     pub(super) retry: Option<Retry>,
-    pub(super) on_wait: Option<Arc<dyn Fn(&Waiting) + Send + Sync>>,
+    pub(super) on_wait: Option<Arc<Listener>>,
     /// The first thing about this plan that makes no sense: told when it is used.
     wrong: Option<(String, &'static str)>,
 }

@@ -112,7 +112,7 @@ async fn renew(shared: Arc<Shared>, batch: Vec<Arc<Held>>) {
         }
     };
     let now = shared.clock.now();
-    let mut lost = Vec::new();
+    let mut told = Vec::new();
     let mut agenda = shared.agenda();
     for (held, reply) in batch.into_iter().zip(replies) {
         // Released or lost meanwhile.
@@ -127,7 +127,7 @@ async fn renew(shared: Arc<Shared>, batch: Vec<Arc<Held>>) {
             }
             Some(Ok(HoldReply::Lost(loss))) => {
                 agenda.remove_lease(&held);
-                lost.push((held, loss));
+                told.push((held, loss));
             }
             // Neither lost nor held: the old deadline stands, and it is tried again until then.
             failed => {
@@ -141,7 +141,7 @@ async fn renew(shared: Arc<Shared>, batch: Vec<Arc<Held>>) {
     }
     let next = agenda.next_due();
     shared.rouse_for(agenda, next);
-    tell(lost);
+    tell(told);
 }
 
 /// Tries until it is done, refused, or no longer of use.
