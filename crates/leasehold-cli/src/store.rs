@@ -21,8 +21,7 @@ impl Chosen {
     pub(crate) fn new(common: &Common) -> Result<Self, Failure> {
         if let Some(given) = &common.store {
             let url = parse("--store", given)?;
-            // On a command line a password is for us alone.
-            let for_child = Some(url.to_string());
+            let for_child = Some(for_child(&url));
             return Ok(Self { url, for_child });
         }
         match env::var(VARIABLE) {
@@ -41,6 +40,16 @@ impl Chosen {
     /// Opens it.
     pub(crate) async fn open(&self) -> Result<Client, Failure> {
         Ok(Client::builder().url(self.url.clone()).open().await?)
+    }
+}
+
+/// On a command line a password is for us alone; and CMD may go to another directory.
+fn for_child(url: &StoreUrl) -> String {
+    let shown = url.to_string();
+    let file = shown.strip_prefix("sqlite:").filter(|path| !path.is_empty());
+    match file.and_then(|path| std::path::absolute(path).ok()) {
+        Some(path) => format!("sqlite:{}", path.display()),
+        None => shown,
     }
 }
 

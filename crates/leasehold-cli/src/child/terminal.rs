@@ -6,7 +6,7 @@ use rustix::{
     fs::{FileType, Mode, OFlags, fstat, open},
     process::{Pid, getpgrp},
     stdio::{stdin, stdout},
-    termios::{tcgetpgrp, tcsetpgrp},
+    termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp},
 };
 
 use super::sys;
@@ -19,12 +19,14 @@ pub(crate) struct Terminal {
     tty: Option<OwnedFd>,
     ours: Pid,
     given: bool,
+    /// As they were when CMD started.
+    modes: Option<Termios>,
 }
 
 impl Terminal {
     pub(crate) fn open() -> Self {
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        Self { tty: open("/dev/tty", flags, Mode::empty()).ok(), ours: getpgrp(), given: false }
+        Self { tty: open("/dev/tty", flags, Mode::empty()).ok(), ours: getpgrp(), given: false, modes: None }
     }
 
     /// Whether our own group has the terminal.
@@ -41,6 +43,7 @@ impl Terminal {
             return None;
         }
         self.given = true;
+        self.modes = self.tty.as_ref().and_then(|tty| tcgetattr(tty).ok());
         self.tty.as_ref().map(AsFd::as_fd)
     }
 
@@ -55,6 +58,13 @@ impl Terminal {
     pub(crate) fn take_back(&mut self) {
         if std::mem::take(&mut self.given) {
             self.set(self.ours);
+        }
+    }
+
+    /// Gives the terminal the modes back that it had: a CMD that was killed could not.
+    pub(crate) fn restore(&mut self) {
+        if let (Some(tty), Some(modes), true) = (&self.tty, self.modes.take(), self.is_ours()) {
+            let _ = tcsetattr(tty, OptionalActions::Drain, &modes);
         }
     }
 

@@ -131,6 +131,9 @@ pub(super) async fn guard(
         Child::spawn(command, &mut terminal, signals).map_err(|error| Failure::not_started(program, &error))?;
     let outcome = supervise(&mut child, &mut terminal, signals, watch).await;
     terminal.take_back();
+    if let Outcome::Stopped { .. } = outcome {
+        terminal.restore();
+    }
     Ok(outcome)
 }
 

@@ -79,6 +79,21 @@ fn the_command_is_asked_before_it_is_killed() {
 }
 
 #[test]
+fn the_last_part_of_the_validity_is_kept_for_the_command_to_end_in() {
+    let store = Store::new();
+    // It ends well, if it is given half a second for that.
+    let script = "trap 'sleep 0.5; date +%s%N > ended; exit 0' TERM; echo > up; while :; do sleep 0.02; done";
+    let victim =
+        store.start(&["run", "x", "--ttl", "6s", "--max-hold", "3s", "--grace", "2s", "--", "bash", "-c", script]);
+    store.wait_for_file("up");
+    let next = successor(&store);
+    let done = victim.end();
+    assert_eq!(done.code, 79, "{done:?}");
+    let taken: u128 = next.end().out.trim().parse().unwrap();
+    assert!(last_time(&store.path("ended")) < taken);
+}
+
+#[test]
 fn those_whom_the_command_started_are_ended_with_it() {
     let store = Store::new();
     // The leader goes when asked, its child does not.

@@ -77,9 +77,35 @@ fn no_descriptor_of_ours_leaks_into_the_command() {
 }
 
 #[test]
+fn the_command_finds_signals_as_we_found_them() {
+    let store = Store::new();
+    let show = ["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"];
+    // The numbers from 32 on are for the threads of the C library.
+    let sets = |text: &str| -> Vec<u64> {
+        let sets = text.split_whitespace().skip(1).step_by(2);
+        sets.map(|set| u64::from_str_radix(set, 16).unwrap() & 0x7fff_ffff).collect()
+    };
+    let without = std::process::Command::new(show[0]).args(&show[1..]).output().unwrap();
+    let mut args = vec!["run", "x", "--"];
+    args.extend(show);
+    let with = sets(&store.leasehold(&args).out);
+    assert_eq!(with.len(), 2);
+    assert_eq!(with, sets(std::str::from_utf8(&without.stdout).unwrap()));
+}
+
+#[test]
+fn a_store_named_by_a_relative_path_is_found_from_everywhere() {
+    let store = Store::new();
+    let script = r#"cd / && "$0" check"#;
+    let args = ["--store", "sqlite:here.db", "run", "x", "--", "sh", "-c", script, env!("CARGO_BIN_EXE_leasehold")];
+    let done = store.leasehold(&args);
+    assert_eq!(done.code, 0, "{done:?}");
+}
+
+#[test]
 fn the_command_leads_a_process_group_of_its_own() {
     let store = Store::new();
-    let done = store.leasehold(&["run", "x", "--", "sh", "-c", "echo $$; ps -o pgid= -p $$"]);
+    let done = store.leasehold(&["run", "x", "--", "sh", "-c", "echo $$; cut -d' ' -f5 /proc/$$/stat"]);
     let mut lines = done.out.lines().map(str::trim);
     assert_eq!(lines.next(), lines.next());
 }

@@ -122,7 +122,7 @@ fn the_command_can_read_from_the_terminal() {
 fn the_commands_group_is_in_the_foreground_and_the_shells_again_after() {
     let store = Store::new();
     let mut shell = Shell::new(&store);
-    shell.run("$leasehold run x -- sh -c 'ps -o pgid=,tpgid= -p $$ > groups'");
+    shell.run("$leasehold run x -- sh -c 'cut -d\" \" -f5,8 /proc/$$/stat > groups'");
     shell.expect("ready> ");
     let groups = store.wait_for_file("groups");
     let mut groups = groups.split_whitespace();
@@ -131,6 +131,18 @@ fn the_commands_group_is_in_the_foreground_and_the_shells_again_after() {
     shell.type_in("still here\n\x04");
     shell.expect("still here\r\nstill here");
     shell.expect("ready> ");
+}
+
+#[test]
+fn a_command_that_is_ended_leaves_the_terminal_as_it_was() {
+    let store = Store::new();
+    let mut shell = Shell::new(&store);
+    shell.run("$leasehold run x --max-hold 1s -- sh -c 'stty -echo; exec sleep 30'");
+    shell.expect("ready> ");
+    assert_eq!(shell.code(), 79);
+    shell.run("stty -a");
+    let modes = shell.expect("ready> ");
+    assert!(modes.contains(" echo ") && !modes.contains(" -echo "), "{modes}");
 }
 
 #[test]
