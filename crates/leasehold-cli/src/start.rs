@@ -1,6 +1,10 @@
 //! From the command line to a command, and back to an exit code.
 
-use std::{env, io::Write, panic};
+use std::{
+    env,
+    io::Write,
+    panic::{self, UnwindSafe},
+};
 
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
@@ -29,7 +33,7 @@ pub(crate) fn main() -> Exit {
             "leasehold: a bug: {panic}\nhint: please report this message with the command that led to it"
         );
     }));
-    panic::catch_unwind(|| {
+    or_bug(|| {
         let cli = match Cli::try_parse() {
             Ok(cli) => cli,
             Err(error) if failure::is_answer(&error) => {
@@ -48,7 +52,11 @@ pub(crate) fn main() -> Exit {
             failure.exit
         })
     })
-    .unwrap_or(Exit::Bug)
+}
+
+/// A panic is our fault, and nobody else's exit code.
+fn or_bug(work: impl FnOnce() -> Exit + UnwindSafe) -> Exit {
+    panic::catch_unwind(work).unwrap_or(Exit::Bug)
 }
 
 /// The arguments could not be read, but this one may stand among them.
@@ -88,4 +96,15 @@ fn log() -> Result<(), Failure> {
     })?;
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_exits_as_a_bug() {
+        assert_eq!(or_bug(|| panic!("on purpose")), Exit::Bug);
+        assert_eq!(or_bug(|| Exit::Done), Exit::Done);
+    }
 }

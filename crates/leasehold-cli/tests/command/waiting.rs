@@ -58,6 +58,24 @@ fn a_store_that_was_never_reached_is_69_after_the_wait() {
 }
 
 #[test]
+fn once_queued_a_store_that_goes_away_is_waited_for_and_is_69_at_the_end() {
+    let store = Store::new();
+    let ticket = store.acquire(&["x", "--ttl", "2m"]);
+    let patient = store.start(&["run", "x", "--", "echo", "mine"]);
+    let impatient = store.start(&["run", "x", "--wait", "12s", "--", "true"]);
+    eventually("both wait", || store.status("x")["queue"].as_array().unwrap().len() == 2);
+    let turn = fs::File::open(store.path("leases.db-turn")).unwrap();
+    turn.lock().unwrap();
+    let done = impatient.end();
+    assert_eq!(done.code, 69, "{done:?}");
+    assert!(done.err.contains("the store is away"), "{done:?}");
+    drop(turn);
+    assert_eq!(store.leasehold(&["release", "--ticket", &ticket]).code, 0);
+    let done = patient.end();
+    assert_eq!((done.code, done.out.as_str()), (0, "mine\n"), "{done:?}");
+}
+
+#[test]
 fn waiters_are_served_in_the_order_in_which_they_came() {
     let store = Store::new();
     let ticket = store.acquire(&["x"]);
