@@ -1,6 +1,9 @@
 //! Takers that are killed, stopped and continued at random, and the history of it.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use leasehold::clock::{Clock as _, SystemClock};
 
@@ -38,9 +41,23 @@ impl Torture {
             Ok(holds) => holds,
             Err(violations) => {
                 let all: Vec<String> = violations.iter().map(ToString::to_string).collect();
-                panic!("run again with LEASEHOLD_SEED={}: {} violations\n{}", self.seed, all.len(), all.join("\n"))
+                panic!(
+                    "run again with LEASEHOLD_SEED={}, or read {}: {} violations\n{}",
+                    self.seed,
+                    self.keep(&events).display(),
+                    all.len(),
+                    all.join("\n")
+                )
             }
         }
+    }
+
+    /// Writes down what happened, as JSON Lines.
+    fn keep(self, events: &[Event]) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("leasehold-torture-{}.jsonl", self.seed));
+        let lines: Vec<String> = events.iter().filter_map(|event| serde_json::to_string(event).ok()).collect();
+        std::fs::write(&path, lines.join("\n")).unwrap();
+        path
     }
 
     fn history(self, fixture: &Fixture, program: &Path) -> Vec<Event> {

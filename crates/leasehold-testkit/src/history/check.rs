@@ -53,21 +53,21 @@ pub fn check(events: &[Event]) -> Result<Vec<Hold>, Vec<Violation>> {
 fn attempts_of(party: &str, events: &[&Event]) -> Result<Vec<Attempt>, String> {
     let mut attempts: Vec<Attempt> = Vec::new();
     let mut open = false;
-    let mut stopped: Option<u64> = None;
+    // Since when it has stood still: it may have been continued, but has said nothing since.
+    let mut still: Option<u64> = None;
     for Event { at, what, .. } in events {
         let at = *at;
         match what {
             What::Asking if open => return Err(format!("asked at {at} with an acquisition under way")),
             What::Asking => {
-                let (party, disturbed) = (party.to_owned(), stopped);
-                let (queued, gave_up, worked, hold) = (None, None, None, None);
-                attempts.push(Attempt { party, asked: at, queued, gave_up, disturbed, worked, hold });
-                open = true;
+                let (queued, gave_up, disturbed, worked, hold) = (None, None, None, None, None);
+                attempts.push(Attempt { party: party.to_owned(), asked: at, queued, gave_up, disturbed, worked, hold });
+                (open, still) = (true, None);
                 continue;
             }
-            What::Stopped => stopped = Some(at),
-            What::Continued => stopped = None,
-            _ => {}
+            What::Stopped => still = Some(at),
+            What::Continued | What::Killed => {}
+            _ => still = None,
         }
         let Some(attempt) = attempts.last_mut().filter(|_| open) else {
             // Between two acquisitions, or an echo of the end of one.
@@ -98,8 +98,8 @@ fn attempts_of(party: &str, events: &[&Event]) -> Result<Vec<Attempt>, String> {
             What::Stopped => attempt.disturbed = attempt.disturbed.or(Some(at)),
             What::Killed => {
                 attempt.disturbed = attempt.disturbed.or(Some(at));
-                // One that stood still did not rely on anything until it was killed.
-                end(attempt, stopped.unwrap_or(at));
+                // One that stood still relied on nothing until it was killed.
+                end(attempt, still.unwrap_or(at));
                 open = false;
             }
             What::Lost { deadline, .. } => {

@@ -75,7 +75,12 @@ fn a_killed_holder_counts_until_its_death_and_a_stopped_one_until_its_stop() {
     let killed = [&asked[..], &[event("a", 50, What::Killed)]].concat();
     assert!(check(&[killed, hold("b", 40, 45, 2)].concat()).is_err());
     let stopped = [&asked[..], &[event("a", 30, What::Stopped), event("a", 50, What::Killed)]].concat();
-    assert_sound(&[stopped, hold("b", 40, 45, 2)].concat());
+    assert_sound(&[stopped.clone(), hold("b", 40, 45, 2)].concat());
+    // Continued, and killed before it could say that it had lost.
+    let continued = [&stopped[..], &[event("a", 45, What::Continued)]].concat();
+    assert_sound(&[continued.clone(), hold("b", 40, 48, 2)].concat());
+    let worked = [&continued[..], &[event("a", 46, What::Worked)]].concat();
+    assert!(check(&[worked, hold("b", 40, 48, 2)].concat()).is_err());
 }
 
 #[test]
