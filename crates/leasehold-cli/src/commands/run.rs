@@ -74,7 +74,9 @@ pub(crate) async fn run(context: &Context, args: args::Run) -> Result<Exit, Fail
             Err(failure)
         }
         Err(failure) => {
-            release(lease).await;
+            // CMD never ran, so that there is no shortest hold to keep either.
+            let ticket = lease.detach();
+            let _ = timeout(TO_RELEASE, client.release(&ticket)).await;
             Err(failure)
         }
     };

@@ -142,7 +142,7 @@ fn a_command_that_is_not_found_is_127_and_gives_the_lease_back() {
     let store = Store::new();
     let orphan = script(&store, "orphan", "#!/no/such/interpreter\n");
     for program in ["no-such-command-anywhere", "/no/such/file", orphan.as_str()] {
-        let done = store.leasehold(&["run", "x", "--", program]);
+        let done = store.leasehold(&["run", "x", "--min-hold", "1h", "--", program]);
         assert_eq!(done.code, 127, "{done:?}");
         assert!(done.err.contains(program), "{done:?}");
         assert!(!store.is_held("x"));

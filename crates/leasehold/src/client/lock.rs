@@ -271,6 +271,14 @@ impl Plan {
                 "give a longer ttl: 1 % of it and 2 ms are kept as a margin",
             ));
         }
+        if let (Some(validity), Some(most)) = (self.min_validity, self.max_hold)
+            && validity + crate::keeper::margin(most) > most
+        {
+            return Err(Error::invalid(
+                format!("a max_hold of {most:?} can never give a validity of {validity:?}"),
+                "make max_hold the longer one: 1 % of it and 2 ms are kept as a margin",
+            ));
+        }
         match self.retry {
             Some(Retry { attempts: 0, .. }) => {
                 Err(Error::invalid("a retry policy of no attempts acquires nothing", "give at least 1"))

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::sync::mpsc;
 
-use super::registers::{Delivery, RegisterStore, Registers, SharedClock, visible};
+use super::registers::{Delivery, RegisterStore, Registers, SharedClock, is_spent, visible};
 use crate::{
     clock::Clock,
     engine::{self, Applied, Command, Record, Wake},
@@ -57,8 +57,13 @@ struct World {
     records: HashMap<Name, Record>,
     /// Larger than the fence of every record that was dropped because nothing else was in it.
     floor: u64,
+    /// Since names that nobody asked for again were last swept.
+    steps: usize,
     clients: HashMap<ClientId, mpsc::UnboundedSender<Hint>>,
 }
+
+/// Names are swept after so many steps at the earliest.
+const SWEEP: usize = 1024;
 
 /// No step leaves the world half changed, so a panic elsewhere does not spoil it.
 fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -75,7 +80,25 @@ impl World {
         } else {
             self.records.insert(name, record);
         }
+        self.steps += 1;
+        // As many steps as there are names pay for one look at all of them.
+        if self.steps > self.records.len().max(SWEEP) {
+            self.sweep(&evidence);
+        }
         applied
+    }
+
+    /// Drops records in which everything is over.
+    fn sweep(&mut self, evidence: &SharedClock) {
+        self.steps = 0;
+        let Self { records, floor, .. } = self;
+        records.retain(|_, record| {
+            let spent = is_spent(record, evidence);
+            if spent {
+                *floor = (*floor).max(record.fence + 1);
+            }
+            !spent
+        });
     }
 }
 
@@ -136,5 +159,32 @@ impl Registers for Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         unpoisoned(&self.world).clients.remove(&self.client);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{clock::SystemClock, engine::Leave, entropy::SystemEntropy};
+
+    #[tokio::test]
+    async fn names_that_nobody_asks_for_again_are_swept() {
+        let entropy = SystemEntropy;
+        let world: Arc<Mutex<World>> = Arc::default();
+        let clock = SystemClock::shared();
+        let step = |name: &str, remember: Option<Duration>| {
+            let id = (&entropy as &dyn Entropy).attempt_id();
+            let leave = Leave { id, remember: remember.map(Into::into) };
+            unpoisoned(&world).step(&*clock, Name::new(name).unwrap(), &leave.into());
+        };
+        for number in 0..100 {
+            step(&format!("once/{number}"), Some(Duration::from_millis(1)));
+        }
+        assert_eq!(unpoisoned(&world).records.len(), 100, "each has a tombstone");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        (0..2000).for_each(|_| step("busy", None));
+        assert_eq!(unpoisoned(&world).records.len(), 0);
     }
 }

@@ -205,3 +205,13 @@ pub(crate) fn visible(name: &Name, record: &engine::Record, evidence: &dyn Evide
     let view = engine::view(name, record, evidence);
     (!view.holders.is_empty() || view.queue.as_ref().is_some_and(|queue| !queue.is_empty())).then_some(view)
 }
+
+/// Whether nothing in the record counts any more, but for its fence.
+pub(crate) fn is_spent(record: &engine::Record, evidence: &dyn Evidence) -> bool {
+    let over = |term| evidence.left(term).is_over();
+    record.holders.iter().all(|holder| {
+        let returns = holder.rare.as_ref().and_then(|rare| rare.offered_to.as_ref());
+        over(&holder.term) && returns.is_none_or(|waiter| over(&waiter.term))
+    }) && record.queue.iter().all(|waiter| over(&waiter.term))
+        && record.tombstones.iter().all(|tombstone| over(&tombstone.term))
+}

@@ -1,7 +1,7 @@
 //! A record as a row keeps it.
 
 use crate::{
-    engine::{Evidence, Record, Span},
+    engine::{Record, Span},
     error::Error,
 };
 
@@ -67,14 +67,4 @@ pub(super) fn forever(record: &Record) -> u64 {
     let holders = record.holders.iter().filter(|holder| holder.term.span == Span::NEVER);
     // No two grants have the same fence, and a hand-over has a new one.
     holders.fold(0, |mark, holder| mark ^ holder.fence)
-}
-
-/// Whether nothing in the record counts any more, but for its fence.
-pub(super) fn is_spent(record: &Record, evidence: &dyn Evidence) -> bool {
-    let over = |term| evidence.left(term).is_over();
-    record.holders.iter().all(|holder| {
-        let returns = holder.rare.as_ref().and_then(|rare| rare.offered_to.as_ref());
-        over(&holder.term) && returns.is_none_or(|waiter| over(&waiter.term))
-    }) && record.queue.iter().all(|waiter| over(&waiter.term))
-        && record.tombstones.iter().all(|tombstone| over(&tombstone.term))
 }

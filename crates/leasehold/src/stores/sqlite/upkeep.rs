@@ -8,7 +8,10 @@ use super::{
     database::{Database, signed, unsigned},
     row,
 };
-use crate::{clock::Clock, stores::registers::SharedClock};
+use crate::{
+    clock::Clock,
+    stores::registers::{SharedClock, is_spent},
+};
 
 /// One commit in so many sweeps.
 const SWEEP_EVERY: u32 = 128;
@@ -67,7 +70,7 @@ impl Database {
                 }
                 // What cannot be read is left for an operator to see.
                 let Ok(record) = row::decode(name, row.get_ref(4)?.as_blob()?) else { continue };
-                if row::is_spent(&record, if earlier { &stale } else { &evidence }) {
+                if is_spent(&record, if earlier { &stale } else { &evidence }) {
                     idle.push(row.get::<_, i64>(0)?);
                     floor = floor.max(record.fence + 1);
                 }
