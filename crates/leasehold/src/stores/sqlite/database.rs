@@ -57,7 +57,7 @@ const CREATE: &str = "
 
 /// How long SQLite may wait for a lock of its own, where waiting is allowed: only other programs, and the first one to
 /// open the database, make it wait at all.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = if cfg!(test) { Duration::from_millis(500) } else { Duration::from_secs(5) };
 
 /// Fences of one boot have so many bits; those of the next begin above them. Power loss may undo the last commits, but
 /// it implies a new boot, and the number of boots is on the disk before it is used.
@@ -127,12 +127,17 @@ impl Database {
             log_limit: 0,
         };
         database.configure().map_err(|error| explain(&place.path, error))?;
-        if database.identify()? == Identity::Empty {
+        if !matches!(database.identify(), Ok(Identity::Ours)) {
+            // Another process may be making it: only now it can be told.
             let _turn = turnstile.pass();
-            // Another process may have been faster.
             if database.identify()? == Identity::Empty {
                 database.create(host, clock).map_err(|error| explain(&place.path, error))?;
             }
+        }
+        // A copy that another program made may have lost it.
+        if !database.has_log().map_err(|error| explain(&place.path, error))? {
+            let _turn = turnstile.pass();
+            database.use_log().map_err(|error| explain(&place.path, error))?;
         }
         let mut boot = database.boot().map_err(|error| explain(&place.path, error))?;
         if !(1..MOST_ERAS).contains(&boot.era) || boot.floor > floor_of(MOST_ERAS) {
@@ -159,7 +164,7 @@ impl Database {
 
     fn configure(&mut self) -> rusqlite::Result<()> {
         self.wait_for_locks(PATIENCE);
-        // A short command would pay for writing back everybody's log; see `Database::write_back` for who does.
+        // A short command would pay for writing back everybody's log; see `upkeep` for who does.
         self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         let log = self.log.clone();
         self.connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, frames: i32| {
@@ -232,6 +237,10 @@ impl Database {
         self.set_durable(false)
     }
 
+    fn has_log(&self) -> rusqlite::Result<bool> {
+        self.connection.pragma_query_value(None, "journal_mode", |row| Ok(row.get_ref(0)?.as_str()? == "wal"))
+    }
+
     /// Readers and writers do not wait for each other.
     fn use_log(&self) -> rusqlite::Result<()> {
         self.connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))
@@ -251,7 +260,6 @@ impl Database {
 
     /// Counts a new boot, durably.
     fn enter(&self, host: &Host) -> rusqlite::Result<Boot> {
-        self.use_log()?;
         self.set_durable(true)?;
         let transaction = self.connection.unchecked_transaction()?;
         let mut boot = self.boot()?;

@@ -1,6 +1,9 @@
 //! What tells one run of a machine's clock from another.
 
-use std::fs;
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+};
 
 use crate::error::Error;
 
@@ -16,7 +19,7 @@ pub(super) struct Host {
 impl Host {
     /// Of this process.
     pub(super) fn this() -> Result<Self, Error> {
-        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(|error| {
+        let boot_id = read_short("/proc/sys/kernel/random/boot_id").map_err(|error| {
             Error::refused(
                 "the boot id of this machine cannot be read",
                 "the embedded store needs /proc, as Linux has it",
@@ -24,9 +27,14 @@ impl Host {
             .because(error)
         })?;
         let time_namespace = fs::read_link("/proc/self/ns/time").unwrap_or_default();
-        Ok(Self {
-            boot_id: boot_id.trim_end().to_owned(),
-            time_namespace: time_namespace.to_string_lossy().into_owned(),
-        })
+        Ok(Self { boot_id, time_namespace: time_namespace.to_string_lossy().into_owned() })
     }
+}
+
+/// A line of the kernel's, in one read.
+fn read_short(path: &str) -> io::Result<String> {
+    let mut line = [0; 64];
+    let length = File::open(path)?.read(&mut line)?;
+    let line = str::from_utf8(&line[..length]).map_err(io::Error::other)?.trim_end();
+    if line.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(line.to_owned()) }
 }

@@ -28,8 +28,6 @@ pub(super) enum Job {
     Read(Box<dyn FnOnce(&Core) + Send>),
     /// A hint for a client that has not read its earlier ones yet.
     Post(ClientId, Vec<u8>),
-    /// The log has grown long.
-    WriteBack,
 }
 
 type Reply = oneshot::Sender<Result<Outcomes, Error>>;
@@ -76,7 +74,7 @@ fn start(core: Arc<Core>, open: Arc<AtomicUsize>) -> Result<Sender<Job>, Error> 
 }
 
 /// Until the store is dropped.
-fn run(core: &Core, jobs: &Receiver<Job>, open: &AtomicUsize) {
+fn run(core: &Arc<Core>, jobs: &Receiver<Job>, open: &AtomicUsize) {
     let mut next = None;
     while let Some(job) = next.take().or_else(|| jobs.recv().ok()) {
         match job {
@@ -110,16 +108,12 @@ fn run(core: &Core, jobs: &Receiver<Job>, open: &AtomicUsize) {
                 core.mailbox.post_patiently(client, &letter);
                 open.fetch_sub(1, Ordering::AcqRel);
             }
-            Job::WriteBack => {
-                core.write_back();
-                open.fetch_sub(1, Ordering::AcqRel);
-            }
         }
     }
-    core.write_back_last();
+    core.cut_log_at_end();
 }
 
-fn commit(core: &Core, mut together: Vec<(Steps, Reply)>) {
+fn commit(core: &Arc<Core>, mut together: Vec<(Steps, Reply)>) {
     if together.len() > 1 {
         let lengths: Vec<usize> = together.iter().map(|(steps, _)| steps.len()).collect();
         let all: Steps = together.iter_mut().flat_map(|(steps, _)| steps.drain(..)).collect();
@@ -143,7 +137,7 @@ fn commit(core: &Core, mut together: Vec<(Steps, Reply)>) {
 }
 
 /// Many steps let others through between their parts.
-fn in_parts(core: &Core, steps: &[(crate::Name, Command)]) -> Result<Outcomes, Error> {
+fn in_parts(core: &Arc<Core>, steps: &[(crate::Name, Command)]) -> Result<Outcomes, Error> {
     let mut outcomes = Vec::with_capacity(steps.len());
     for part in steps.chunks(STEPS_AT_ONCE) {
         outcomes.append(&mut core.commit_patiently(part)?);

@@ -9,18 +9,19 @@ use std::{
     os::{
         fd::{AsRawFd, OwnedFd},
         unix::{
-            fs::{DirBuilderExt, MetadataExt},
+            fs::{DirBuilderExt, FileTypeExt, MetadataExt},
             net::UnixDatagram,
         },
     },
     path::{Path, PathBuf},
-    sync::OnceLock,
+    sync::{self, OnceLock, PoisonError},
     time::Duration,
 };
 
 use rustix::{
     fs::{AtFlags, Gid, Mode, OFlags, Uid, chownat, open, unlinkat},
     io::Errno,
+    process::geteuid,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, Notify, mpsc};
@@ -47,6 +48,9 @@ const KEPT: i64 = 600;
 /// One store in so many looks for them.
 const CARETAKERS: u64 = 16;
 
+/// The ways to so many others are kept: finding one takes longer than sending.
+const PEERS: usize = 16;
+
 /// How long a send may wait for a full socket to be read, where waiting is allowed.
 const PATIENCE: Duration = Duration::from_millis(50);
 
@@ -71,7 +75,8 @@ pub(super) struct Mailbox {
     /// `None` if it could not be made.
     socket: OnceLock<Option<UnixDatagram>>,
     made: Notify,
-    sender: OnceLock<UnixDatagram>,
+    /// The ways to those whom we told something lately.
+    peers: sync::Mutex<Vec<(ClientId, UnixDatagram)>>,
     /// For hints to ourselves.
     own: mpsc::UnboundedSender<Hint>,
     reader: Mutex<Reader>,
@@ -100,7 +105,7 @@ impl Mailbox {
             directory: OnceLock::new(),
             socket: OnceLock::new(),
             made: Notify::new(),
-            sender: OnceLock::new(),
+            peers: sync::Mutex::default(),
             own,
             reader: Mutex::new(Reader { own: hints, socket: None }),
         }
@@ -163,6 +168,11 @@ impl Mailbox {
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = open(&self.path, flags, Mode::empty())?;
+        // Whoever owns it can make a living socket look dead.
+        let owner = rustix::fs::fstat(&directory)?.st_uid;
+        if ![geteuid().as_raw(), self.access.owner(), 0].contains(&owner) {
+            return Err(io::Error::other(format!("{} belongs to another user", self.path.display())));
+        }
         Ok(self.directory.get_or_init(|| directory))
     }
 
@@ -200,14 +210,19 @@ impl Mailbox {
     }
 
     fn post(&self, client: ClientId, letter: Vec<u8>) -> Sent {
-        let sender = match self.sender.get() {
-            Some(sender) => sender,
-            None => match UnixDatagram::unbound().and_then(|s| s.set_nonblocking(true).map(|()| s)) {
-                Ok(sender) => self.sender.get_or_init(|| sender),
-                Err(error) => return unsent(&error),
-            },
+        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = peers.iter().position(|(peer, _)| *peer == client);
+        let sent = match known.map_or_else(|| self.connect(client, &mut peers), Ok) {
+            Ok(index) => {
+                let sent = peers[index].1.send(&letter);
+                if sent.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock) {
+                    peers.remove(index);
+                }
+                sent
+            }
+            Err(error) => Err(error),
         };
-        match self.directory().and_then(|directory| sender.send_to(&letter, address(directory, &file_of(client)))) {
+        match sent {
             Ok(_) => Sent::Perhaps,
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Sent::Nobody,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Sent::Full(letter),
@@ -215,6 +230,18 @@ impl Mailbox {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Sent::Perhaps,
             Err(error) => unsent(&error),
         }
+    }
+
+    /// Where in `peers` the way to that client is now.
+    fn connect(&self, client: ClientId, peers: &mut Vec<(ClientId, UnixDatagram)>) -> io::Result<usize> {
+        let socket = UnixDatagram::unbound()?;
+        socket.set_nonblocking(true)?;
+        socket.connect(address(self.directory()?, &file_of(client)))?;
+        if peers.len() >= PEERS {
+            peers.remove(0);
+        }
+        peers.push((client, socket));
+        Ok(peers.len() - 1)
     }
 
     /// Sends, and waits a moment for the receiver to read what it has.
@@ -275,8 +302,15 @@ impl Mailbox {
 
 /// Removes all sockets: at the first use after a boot they are all dead. The caller has the turnstile.
 pub(super) fn clear(place: &Place) {
-    let Ok(entries) = fs::read_dir(directory_of(place)) else { return };
+    let directory = directory_of(place);
+    if !fs::symlink_metadata(&directory).is_ok_and(|found| found.is_dir()) {
+        return;
+    }
+    let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
+        if !entry.file_type().is_ok_and(|found| found.is_socket()) {
+            continue;
+        }
         if let Err(error) = fs::remove_file(entry.path()) {
             tracing::debug!(%error, path = %entry.path().display(), "a socket of an earlier boot stays");
         }

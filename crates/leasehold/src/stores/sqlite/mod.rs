@@ -35,8 +35,8 @@ use self::{
     mailbox::{Mailbox, Sent},
     place::Place,
     transact::{Attempt, Outcomes, Steps, Surroundings},
-    turnstile::Turnstile,
-    upkeep::{Log, Scribe},
+    turnstile::{Turn, Turnstile},
+    upkeep::Caretaker,
 };
 use super::registers::{Delivery, RegisterStore, Registers};
 use crate::{
@@ -69,9 +69,8 @@ struct Core {
     place: Place,
     turnstile: Turnstile,
     database: Mutex<Database>,
-    /// The lane's, opened when it is first needed.
-    scribe: Mutex<Option<Scribe>>,
     mailbox: Mailbox,
+    caretaker: Caretaker,
     clock: Arc<dyn Clock>,
 }
 
@@ -84,13 +83,14 @@ impl Sqlite {
         tracing::debug!(path = %place.path.display(), era = database.era, "opened the embedded store");
         let fingerprint = format!("sqlite:{}", place.path.display());
         let mailbox = Mailbox::new(&place, client);
-        let core = Core { place, turnstile, database: Mutex::new(database), scribe: Mutex::default(), mailbox, clock };
+        let core =
+            Core { place, turnstile, database: Mutex::new(database), mailbox, caretaker: Caretaker::default(), clock };
         Ok(Self { core: Arc::new(core), lane: Lane::default(), fingerprint })
     }
 
     /// What can be done at once, on this thread. `None`: it has to wait.
     fn commit_at_once(&self, steps: &[(Name, Command)]) -> Option<Result<Outcomes, Error>> {
-        let core = &*self.core;
+        let core = &self.core;
         let mut database = core.try_database()?;
         if let [(name, command)] = steps
             && database.may_be_read(command)
@@ -111,14 +111,7 @@ impl Sqlite {
             Ok(Attempt::TooLong) => return None,
             Err(error) => Err(error),
         };
-        if database.log_is_long() {
-            if database.is_settled() {
-                drop((database, turn));
-                self.later(Job::WriteBack);
-            } else {
-                database.write_back();
-            }
-        }
+        core.tend_log(database, turn);
         Some(attempt)
     }
 
@@ -140,10 +133,13 @@ impl Sqlite {
     /// A short look, on this thread if nobody else uses the connection.
     fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Core, &Database) -> Result<T, Error> + Send + 'static,
+        read: impl Fn(&Core, &Database) -> Result<T, Error> + Send + 'static,
     ) -> Answer<'_, T> {
         if let Some(database) = self.core.try_database() {
-            return Box::pin(std::future::ready(read(&self.core, &database)));
+            let answer = read(&self.core, &database);
+            if !answer.as_ref().is_err_and(Error::is_transient) {
+                return Box::pin(std::future::ready(answer));
+            }
         }
         let (reply, answer) = oneshot::channel();
         let job = move |core: &Core| {
@@ -185,7 +181,7 @@ impl Core {
     }
 
     /// On the lane's thread: waits for its turn.
-    fn commit_patiently(&self, steps: &[(Name, Command)]) -> Result<Outcomes, Error> {
+    fn commit_patiently(self: &Arc<Self>, steps: &[(Name, Command)]) -> Result<Outcomes, Error> {
         self.place.require_unmoved()?;
         let turn = self.turnstile.pass();
         // Who renews is here to stay, and wants to be told when its lease is broken.
@@ -196,40 +192,29 @@ impl Core {
         database.wait_for_locks(PATIENCE);
         let attempt = database.require_newest().and_then(|()| database.transact(steps, self.surroundings(), true));
         database.wait_for_locks(std::time::Duration::ZERO);
-        let log_is_long = database.log_is_long();
-        drop((database, turn));
-        if log_is_long {
-            self.write_back();
-        }
+        self.tend_log(database, turn);
         match attempt? {
             Attempt::Done(outcomes) => Ok(outcomes),
             Attempt::TooLong => Err(Error::internal("a patient step was not waited for")),
         }
     }
 
-    /// Writes the log back, on the lane's thread. Syncing takes milliseconds, so that others should not have to wait
-    /// for it: a connection of its own does that beside them. Only if they outrun it again and again, and the log grows,
-    /// are they held up for what is left.
-    fn write_back(&self) {
-        if !self.database().is_settled() {
-            let _turn = self.turnstile.pass();
-            self.database().write_back();
+    /// After a commit.
+    fn tend_log(self: &Arc<Self>, mut database: MutexGuard<'_, Database>, turn: Turn<'_>) {
+        if !database.log_is_long() {
             return;
         }
-        let mut scribe = self.scribe.lock().unwrap_or_else(PoisonError::into_inner);
-        if scribe.is_none() {
-            *scribe = Scribe::open(&self.place.path);
-        }
-        let Some(scribe) = &*scribe else { return };
-        if scribe.write_back() == Log::Outran {
-            let _turn = self.turnstile.pass();
-            scribe.write_back();
+        if database.is_settled() {
+            drop((database, turn));
+            Caretaker::start(self);
+        } else {
+            database.cut_log();
         }
     }
 
-    fn write_back_last(&self) {
+    fn cut_log_at_end(&self) {
         if let Some(_turn) = self.turnstile.try_pass() {
-            self.database().write_back_last();
+            self.database().cut_log_at_end();
         }
     }
 }

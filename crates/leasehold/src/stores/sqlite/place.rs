@@ -109,6 +109,10 @@ impl Access {
         self.mode
     }
 
+    pub(super) fn owner(self) -> u32 {
+        self.uid
+    }
+
     /// Who may read the database may enter the directory beside it.
     pub(super) fn directory_mode(self) -> u32 {
         self.mode | (self.mode & 0o444) >> 2

@@ -7,7 +7,10 @@ use std::{
     fs::{File, OpenOptions, TryLockError},
     io,
     os::unix::fs::OpenOptionsExt,
-    sync::{Mutex, MutexGuard, PoisonError, TryLockError as MutexTaken},
+    sync::{
+        Mutex, MutexGuard, PoisonError, TryLockError as MutexTaken,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use rustix::fs::OFlags;
@@ -20,6 +23,8 @@ use crate::error::Error;
 pub(super) struct Turnstile {
     /// The lock belongs to the open file, so that two threads which share it must take turns first.
     file: Mutex<File>,
+    /// How many threads wait for it: nobody passes them.
+    queue: AtomicUsize,
 }
 
 /// Held: nobody else writes.
@@ -44,11 +49,14 @@ impl Turnstile {
             opened => opened,
         };
         let file = file.map_err(|error| explain_io("open", &path, error))?;
-        Ok(Self { file: Mutex::new(file) })
+        Ok(Self { file: Mutex::new(file), queue: AtomicUsize::new(0) })
     }
 
-    /// The turn, if nobody has it.
+    /// The turn, if nobody has it or waits for it here.
     pub(super) fn try_pass(&self) -> Option<Turn<'_>> {
+        if self.queue.load(Ordering::Acquire) > 0 {
+            return None;
+        }
         let file = match self.file.try_lock() {
             Ok(file) => file,
             Err(MutexTaken::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -66,7 +74,9 @@ impl Turnstile {
 
     /// Waits for the turn.
     pub(super) fn pass(&self) -> Turn<'_> {
+        self.queue.fetch_add(1, Ordering::AcqRel);
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        self.queue.fetch_sub(1, Ordering::AcqRel);
         loop {
             match file.lock() {
                 Ok(()) => return Turn(file),

@@ -1,11 +1,20 @@
 //! What keeps the database small: idle names are swept, the log is written back.
 
-use std::{path::Path, sync::atomic::Ordering};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
 
 use rusqlite::{Connection, MAIN_DB, OpenFlags, config::DbConfig, wal::CheckpointMode};
 
 use super::{
+    Core,
     database::{Database, signed, unsigned},
+    faults::is_busy,
     row,
 };
 use crate::{
@@ -22,16 +31,17 @@ const SWEEP_ROWS: u32 = 2 * SWEEP_EVERY;
 /// An idle name is kept so long, in seconds: a lock that is taken every day keeps its row.
 const IDLE: u64 = 25 * 3600;
 
-/// The log is written back when it has so many frames.
-const LONG_LOG: u32 = 1000;
+/// The log is written back when it has so many frames. While many write it cannot be written back as a whole, which is
+/// what lets it start anew.
+const LONG_LOG: u32 = if cfg!(test) { 200 } else { 1000 };
+
+/// Writers are made to wait for that when it has so many.
+const HUGE_LOG: u32 = 4 * LONG_LOG;
 
 /// Whoever opens the database alone has to read the whole log, so that short commands keep it shorter. Only one in
 /// [`CARETAKERS`] of them does, or each would pay for a log that a busy process fills again at once.
 const SHORT_LOG: u32 = 100;
 const CARETAKERS: u32 = 8;
-
-/// A log of so many frames that others have outrun is written back while they wait.
-const VERY_LONG_LOG: u32 = 4 * LONG_LOG;
 
 /// A process that has made so many commits is not a short command.
 const SETTLED: u32 = 100;
@@ -98,7 +108,7 @@ impl Database {
         if frames < self.log_limit.max(limit) {
             return false;
         }
-        // A reader may be in the way: the next try is not with the next commit.
+        // Others may be in the way: the next try is not with the next commit.
         self.log_limit = frames + limit;
         true
     }
@@ -107,74 +117,77 @@ impl Database {
         self.commits.get() >= SETTLED
     }
 
-    /// Writes the log back. The caller has the turnstile.
-    pub(super) fn write_back(&self) {
-        // The start of the log is used again by the next writer that finds it written back, but whoever opens the
-        // database alone cannot see that it was: a process that is about to end has to cut it.
-        let mode = if self.is_settled() { CheckpointMode::PASSIVE } else { CheckpointMode::TRUNCATE };
-        self.write_back_by(mode);
+    /// Writes the log back and cuts it, for a process that may be about to end. The caller has the turnstile.
+    ///
+    /// A log that was written back is used again from its start, but whoever opens the database alone cannot see that
+    /// it was.
+    pub(super) fn cut_log(&self) {
+        write_back(&self.connection, CheckpointMode::TRUNCATE);
     }
 
-    /// Leaves a short log to those who open the database next.
-    pub(super) fn write_back_last(&self) {
+    /// Leaves a short log to those who open the database next. The caller has the turnstile.
+    pub(super) fn cut_log_at_end(&self) {
         if self.log.load(Ordering::Relaxed) >= SHORT_LOG {
-            self.write_back_by(CheckpointMode::TRUNCATE);
-        }
-    }
-
-    fn write_back_by(&self, mode: CheckpointMode) {
-        checkpoint(&self.connection, mode);
-    }
-}
-
-/// A connection that does nothing but write the log back.
-#[derive(Debug)]
-pub(super) struct Scribe(Connection);
-
-/// What is left of the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Log {
-    /// All is written back, or so little is left that it can wait.
-    Short,
-    /// Others wrote faster for so long that it has grown.
-    Outran,
-}
-
-impl Scribe {
-    pub(super) fn open(path: &Path) -> Option<Self> {
-        let open = || {
-            let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-            // A connection learns by its first look that there is a log.
-            connection.query_row("SELECT one FROM meta", (), |_| Ok(()))?;
-            Ok(Self(connection))
-        };
-        open()
-            .inspect_err(|error: &rusqlite::Error| tracing::warn!(%error, "the log cannot be written back for now"))
-            .ok()
-    }
-
-    pub(super) fn write_back(&self) -> Log {
-        match checkpoint(&self.0, CheckpointMode::PASSIVE) {
-            Some((frames, written)) if written < frames && frames.unsigned_abs() > VERY_LONG_LOG => Log::Outran,
-            _ => Log::Short,
+            self.cut_log();
         }
     }
 }
 
-/// How many frames the log has, and how many of them are written back.
-fn checkpoint(connection: &Connection, mode: CheckpointMode) -> Option<(i32, i32)> {
+/// Writes the log back while others go on, on a thread and a connection of its own: the disk may take its time.
+#[derive(Debug, Default)]
+pub(super) struct Caretaker {
+    at_work: AtomicBool,
+}
+
+impl Caretaker {
+    pub(super) fn start(core: &Arc<Core>) {
+        if core.caretaker.at_work.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let started = thread::Builder::new().name("leasehold-sqlite".into()).spawn({
+            let core = core.clone();
+            move || {
+                if let Err(error) = work(&core) {
+                    tracing::warn!(%error, "the log could not be written back, and grows");
+                }
+                core.caretaker.at_work.store(false, Ordering::Release);
+            }
+        });
+        if let Err(error) = started {
+            core.caretaker.at_work.store(false, Ordering::Release);
+            tracing::warn!(%error, "the log could not be written back, and grows");
+        }
+    }
+}
+
+fn work(core: &Core) -> rusqlite::Result<()> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(&core.place.path, flags)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.busy_timeout(Duration::ZERO)?;
+    // A connection does not know of the log before it has read something.
+    connection.pragma_query_value(None, "user_version", |_| Ok(()))?;
+    let left = write_back(&connection, CheckpointMode::PASSIVE);
+    if left.is_some_and(|frames| frames >= HUGE_LOG) {
+        let _turn = core.turnstile.pass();
+        write_back(&connection, CheckpointMode::PASSIVE);
+    }
+    Ok(())
+}
+
+/// How many frames the log has, if some of them came meanwhile.
+fn write_back(connection: &Connection, mode: CheckpointMode) -> Option<u32> {
     match connection.wal_checkpoint_v2(Some(MAIN_DB), mode) {
         Ok((frames, written)) => {
             tracing::debug!(frames, written, "wrote the log back");
-            Some((frames, written))
-        }
-        Err(error) if super::faults::is_busy(&error) => {
-            tracing::debug!(%error, "the log is in use");
-            None
+            (written < frames).then_some(frames.unsigned_abs())
         }
         Err(error) => {
-            tracing::warn!(%error, "the log could not be written back, and grows");
+            if is_busy(&error) {
+                tracing::debug!(%error, "another writes the log back");
+            } else {
+                tracing::warn!(%error, "the log could not be written back, and grows");
+            }
             None
         }
     }

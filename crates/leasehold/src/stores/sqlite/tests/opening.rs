@@ -120,6 +120,16 @@ fn a_relative_path_and_a_link_lead_to_the_same_store() {
 }
 
 #[test]
+fn a_copy_that_lost_its_log_gets_one() {
+    let room = Room::new();
+    once(&room.open(), "a", 1);
+    room.raw().execute_batch("PRAGMA journal_mode = DELETE").unwrap();
+    once(&room.open(), "a", 1);
+    let journal: String = room.raw().pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+    assert_eq!(journal, "wal");
+}
+
+#[test]
 fn an_empty_file_becomes_a_database() {
     let room = Room::new();
     fs::write(&room.path, "").unwrap();
@@ -179,7 +189,7 @@ fn a_database_without_our_tables_is_damaged() {
 fn a_damaged_page_is_an_error_and_not_a_panic() {
     let room = Room::new();
     let store = room.open();
-    for number in 0..200 {
+    for number in 0..40 {
         once(&store, &format!("name {number}"), number);
     }
     drop(store);

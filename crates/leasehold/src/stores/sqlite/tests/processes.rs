@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::*;
+use crate::error::ErrorKind;
 
 /// This binary, about to do `task` with the database at `path`.
 pub(super) fn again(task: &str, path: &Path) -> Process {
@@ -178,4 +179,22 @@ fn many_processes_that_make_the_database_at_once_make_one() {
         let reply = peer.order(&format!("claim a {}", number + 1));
         assert_eq!(reply.starts_with("Granted"), number == 0, "{reply}");
     }
+}
+
+#[test]
+fn a_program_that_keeps_the_database_locked_is_waited_for_a_while() {
+    let room = Room::new();
+    let store = room.open();
+    let raw = room.raw();
+    raw.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let error = ask(&store, "a", claim(1)).unwrap_err();
+    assert!(error.kind() == ErrorKind::Unavailable && error.is_transient(), "{error}");
+    assert!(pollster::block_on(store.inspect(&name("a"))).unwrap().holders.is_empty(), "readers do not wait");
+
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| ask(&store, "a", claim(1)).unwrap());
+        thread::park_timeout(std::time::Duration::from_millis(100));
+        raw.execute_batch("COMMIT").unwrap();
+        granted(waiting.join().unwrap());
+    });
 }

@@ -88,18 +88,20 @@ fn who_was_woken_confirms_without_a_commit() {
     let (holder, waiter, probe) = (room.open(), room.open(), room.open());
     granted(ask(&holder, "a", claim(1)).unwrap());
     assert!(matches!(ask(&waiter, "a", queueing(&waiter, 2)).unwrap(), ClaimReply::Queued(_)));
-    ask(&holder, "a", release(1)).unwrap();
-    let before = frames(&holder);
-    let grant = granted(ask(&waiter, "a", queueing(&waiter, 2)).unwrap());
-    assert!(grant.offered);
     once(&probe, "b", 3);
-    assert!(frames(&probe) <= before + 4, "{} after {before}", frames(&probe));
+    ask(&holder, "a", release(1)).unwrap();
+    let told = waking::hint(&waiter).news.offer();
+    let before = frames(&holder);
+    let grant = granted(ask(&waiter, "a", Claim { told, ..queueing(&waiter, 2) }).unwrap());
+    assert!(grant.offered);
+    once(&probe, "b", 4);
+    assert_eq!(frames(&probe), before + 2, "a claim and a release of a row that is there, nothing else");
 
     // What has to be written is written: a heartbeat, and the place of one that comes later.
-    assert!(matches!(ask(&holder, "a", queueing(&holder, 4)).unwrap(), ClaimReply::Queued(_)));
+    assert!(matches!(ask(&holder, "a", queueing(&holder, 5)).unwrap(), ClaimReply::Queued(_)));
     let before = frames(&holder);
     room.clock.nanos.fetch_add(1_000_000, Ordering::SeqCst);
-    assert!(matches!(ask(&holder, "a", queueing(&holder, 4)).unwrap(), ClaimReply::Queued(_)));
+    assert!(matches!(ask(&holder, "a", queueing(&holder, 5)).unwrap(), ClaimReply::Queued(_)));
     assert!(frames(&holder) > before);
 }
 
@@ -180,23 +182,29 @@ fn short_commands_sweep_too() {
 }
 
 #[test]
-fn the_log_stays_short_whoever_writes() {
-    let log = |room: &Room| fs::metadata(room.beside("-wal")).map_or(0, |log| log.len()) / (1024 + 24);
+fn short_commands_keep_the_log_short() {
     let room = Room::new();
     for command in 0..600 {
         granted(ask(&room.open(), "a", claim(command)).unwrap());
         ask(&room.open(), "a", release(command)).unwrap();
     }
-    assert!(log(&room) < 400, "{} frames after short commands", log(&room));
+    let frames = fs::metadata(room.beside("-wal")).map_or(0, |log| log.len()) / (1024 + 24);
+    assert!(frames < 400, "{frames} frames");
+}
 
+#[test]
+fn the_log_starts_anew_under_a_process_that_never_pauses() {
     let room = Room::new();
     let store = room.open();
-    for turn in 0..5000 {
+    let mut before = 0;
+    for turn in 0..100_000 {
         once(&store, "a", turn);
+        if frames(&store) < before {
+            return;
+        }
+        before = frames(&store);
     }
-    // Written back beside the writer, which runs on meanwhile; held up when the log is four times as long as it should be.
-    assert!(log(&room) < 8000, "{} frames after a long process", log(&room));
-    drop(store);
+    panic!("{before} frames");
 }
 
 #[test]

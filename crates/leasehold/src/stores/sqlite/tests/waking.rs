@@ -147,6 +147,40 @@ fn a_waiter_that_was_killed_is_passed_over_at_once() {
 }
 
 #[test]
+fn one_that_was_told_before_and_is_gone_now_is_passed_over_too() {
+    let room = Room::new();
+    let (holder, next) = (room.open(), room.open());
+    let waiter = room.open();
+    for (text, bits) in [("a", 10), ("b", 20)] {
+        granted(ask(&holder, text, claim(bits)).unwrap());
+        ask(&waiter, text, queueing(&waiter, bits + 1)).unwrap();
+        ask(&next, text, queueing(&next, bits + 2)).unwrap();
+    }
+    ask(&holder, "a", release(10)).unwrap();
+    is_offer(&hint(&waiter), "a", 11);
+    drop(waiter);
+    ask(&holder, "b", release(20)).unwrap();
+    granted(ask(&next, "b", queueing(&next, 22)).unwrap());
+}
+
+#[test]
+fn more_than_a_few_others_are_told() {
+    let room = Room::new();
+    let holder = room.open();
+    let waiters: Vec<_> = (0..40).map(|_| room.open()).collect();
+    for turn in 0..2 {
+        for (number, waiter) in waiters.iter().enumerate() {
+            let (text, bits) = (format!("n/{number}"), 1000 * (turn + 1) + number as u128);
+            granted(ask(&holder, &text, claim(bits)).unwrap());
+            ask(waiter, &text, queueing(waiter, 10 * bits)).unwrap();
+            ask(&holder, &text, release(bits)).unwrap();
+            is_offer(&hint(waiter), &text, 10 * bits);
+            ask(waiter, &text, release(10 * bits)).unwrap();
+        }
+    }
+}
+
+#[test]
 fn the_socket_is_made_for_waiters_only_and_goes_with_its_store() {
     let room = Room::new();
     let (holder, waiter) = (room.open(), room.open());
@@ -208,10 +242,28 @@ fn sockets_of_the_dead_are_removed() {
     let expected = [2, 3, 16 * 7, 16 * 7 + 1].map(|number| format!("{number:016x}"));
     assert_eq!(left, expected, "2 is dead, but its waiters may still be in a queue");
     drop(alive);
+    fs::write(room.beside("-wake").join("not a socket"), "").unwrap();
 
     room.reboot("boot 2");
     room.open();
-    assert!(room.sockets().is_empty(), "nobody of an earlier boot is alive");
+    assert_eq!(room.sockets(), ["not a socket"], "nobody of an earlier boot is alive");
+}
+
+#[test]
+fn nothing_is_removed_by_way_of_a_link() {
+    let mut room = Room::new();
+    drop(room.open());
+    let elsewhere = room.path.with_file_name("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, room.beside("-wake")).unwrap();
+    let socket = UnixDatagram::bind(elsewhere.join("socket")).unwrap();
+    room.reboot("boot 2");
+    let (holder, waiter) = (room.open(), room.open());
+    assert!(elsewhere.join("socket").exists());
+    granted(ask(&holder, "a", claim(1)).unwrap());
+    ask(&waiter, "a", queueing(&waiter, 2)).unwrap();
+    assert_eq!(waiter.client(), None, "no socket is made there either");
+    drop(socket);
 }
 
 #[test]
