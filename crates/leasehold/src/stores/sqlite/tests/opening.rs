@@ -227,6 +227,14 @@ fn a_path_longer_than_a_socket_address_works() {
     assert_eq!(super::waking::hint(&waiter).id, id(2));
 }
 
+#[test]
+fn a_file_system_that_is_not_known_to_be_local_is_refused_by_name() {
+    let error = refusal("/proc/leases.db");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(!error.is_transient() && error.to_string().contains("(proc)"), "{error}");
+    assert!(error.hint().contains("local disk"), "{}", error.hint());
+}
+
 /// Runs `task` of this file in another process, with `wrapper` around it.
 fn within(wrapper: &[&str], task: &str, path: &Path) {
     let mut command = again(task, path);

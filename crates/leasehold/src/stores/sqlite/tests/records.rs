@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    engine::{Check, HoldReply, Leave, LeaveReply, Renew},
+    engine::{Check, HoldReply, Holder, Leave, LeaveReply, Record, Renew},
     error::{ErrorKind, Loss},
 };
 
@@ -23,11 +23,18 @@ fn a_damaged_record_is_an_error_for_its_name_alone_and_stays() {
     }
     let whole: Vec<u8> =
         room.raw().query_row("SELECT record FROM leases WHERE name = 'b'", (), |row| row.get(0)).unwrap();
-    let mut wrong_fence = whole.clone();
-    wrong_fence.splice(1..2, [0xFF; 9]);
+    let encoded = |record: &Record| {
+        let mut bytes = Vec::new();
+        row::encode(record, &mut bytes).unwrap();
+        bytes
+    };
+    let last_fence = encoded(&Record { fence: u64::MAX, ..Record::default() });
+    let mut impossible = row::decode("b", &whole).unwrap();
+    impossible.holders.push(Holder { permits: u32::MAX, ..impossible.holders[0].clone() });
+    let impossible = encoded(&impossible);
     let mut longer = whole.clone();
     longer.push(0);
-    let cases: [&[u8]; 6] = [&[], &whole[..whole.len() / 2], &[1], &longer, &wrong_fence, &[0; 40]];
+    let cases: [&[u8]; 7] = [&[], &whole[..whole.len() / 2], &[1], &longer, &last_fence, &impossible, &[0; 40]];
     for damaged in cases {
         room.raw().execute("UPDATE leases SET record = ?1 WHERE name = 'b'", (damaged,)).unwrap();
         for error in [
@@ -103,6 +110,28 @@ fn who_was_woken_confirms_without_a_commit() {
     room.clock.nanos.fetch_add(1_000_000, Ordering::SeqCst);
     assert!(matches!(ask(&holder, "a", queueing(&holder, 5)).unwrap(), ClaimReply::Queued(_)));
     assert!(frames(&holder) > before);
+}
+
+#[test]
+fn who_only_looks_does_not_wait_for_writers() {
+    let room = Room::new();
+    let (holder, waiter) = (room.open(), room.open());
+    let fence = granted(ask(&holder, "a", claim(1)).unwrap()).fence;
+    ask(&waiter, "a", queueing(&waiter, 2)).unwrap();
+    ask(&holder, "a", release(1)).unwrap();
+    let told = waking::hint(&waiter).news.offer();
+
+    let turn = fs::File::open(room.beside("-turn")).unwrap();
+    turn.lock().unwrap();
+    let (done, looked) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        ask(&holder, "a", Check { id: id(1), fence }).unwrap();
+        pollster::block_on(holder.inspect(&name("a"))).unwrap();
+        pollster::block_on(holder.list("")).unwrap();
+        granted(ask(&waiter, "a", Claim { told, ..queueing(&waiter, 2) }).unwrap());
+        done.send(()).unwrap();
+    });
+    looked.recv_timeout(std::time::Duration::from_secs(10)).expect("nobody has to wait for the turnstile");
 }
 
 #[test]

@@ -291,6 +291,8 @@ fn where_no_socket_can_be_made_waiters_have_no_address() {
     assert!(waiter.client().is_some());
     assert!(queued(&ask(&waiter, "a", queueing(&waiter, 2)).unwrap()));
     assert_eq!(waiter.client(), None, "the client sees that it has to ask by itself");
+    let record = waiter.0.core.database().row(&name("a")).unwrap().unwrap().unwrap().record;
+    assert_eq!(record.queue[0].client, None, "nobody takes it for dead");
     ask(&holder, "a", release(1)).unwrap();
     let grant = granted(ask(&waiter, "a", queueing(&waiter, 2)).unwrap());
     assert!(grant.offered);
