@@ -132,8 +132,11 @@ impl ExpLock {
         // Taken out, so that a panic or a dropped future drops it, which gives it back.
         let lease = self.lease.take();
         let value = work(attempts).await;
-        if let Some(lease) = lease {
-            lease.release().await?;
+        if let Some(lease) = lease
+            && let Err(error) = lease.release().await
+        {
+            // The work is done, and the keeper goes on trying.
+            tracing::warn!(name = %self.name, %error, "not released yet");
         }
         Ok(value)
     }

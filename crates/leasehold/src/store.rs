@@ -39,6 +39,11 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// One atomic step on one name.
     fn apply<'a>(&'a self, name: &'a Name, command: Command) -> Answer<'a, Reply>;
 
+    /// The same for the keeper, whose thread has the deadlines of others to watch: never runs on it for long.
+    fn apply_patiently<'a>(&'a self, name: &'a Name, command: Command) -> Answer<'a, Reply> {
+        self.apply(name, command)
+    }
+
     /// Renewals that are due together, in as few round trips as the store can. Never runs on the caller's thread for
     /// long: the keeper has other deadlines to watch.
     fn renew_all(&self, renewals: Vec<(Name, Renew)>) -> Answer<'_, Vec<Result<HoldReply, Error>>>;

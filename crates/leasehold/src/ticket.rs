@@ -34,6 +34,7 @@ const PREFIX: &str = "lease1.";
 /// # }).unwrap();
 /// ```
 #[derive(Clone, PartialEq, Eq)]
+#[must_use = "a ticket may be the only way to the lease"]
 pub struct Ticket {
     pub(crate) store: String,
     pub(crate) name: Name,
@@ -126,16 +127,15 @@ impl Ticket {
         self.not_after_ms.map(|ms| UNIX_EPOCH + Duration::from_millis(ms))
     }
 
-    /// The same ticket, good for renewing until then only. The store enforces it.
-    #[must_use]
+    /// The same ticket, good for renewing until then only, or until the earlier time that it had. The store enforces it.
     pub fn with_not_after(mut self, at: SystemTime) -> Self {
         let since_1970 = at.duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.not_after_ms = Some(u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX));
+        let at = u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX);
+        self.not_after_ms = Some(self.not_after_ms.map_or(at, |before| before.min(at)));
         self
     }
 
     /// The same ticket with fewer rights: what it did not have it does not get.
-    #[must_use]
     pub fn restricted(mut self, rights: Rights) -> Self {
         self.rights =
             Rights { renew: self.rights.renew && rights.renew, release: self.rights.release && rights.release };

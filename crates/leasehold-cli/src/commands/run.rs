@@ -96,11 +96,8 @@ pub(super) fn claim(
     }
     // It could not be renewed beyond that anyway, and the margin is a share of the ttl.
     let ttl = max_hold.map_or(args.ttl, |span| args.ttl.min(Ttl::For(span)));
-    let mut lock = client.lock(name.clone())?.ttl(ttl);
-    if let Ttl::For(ttl) = ttl {
-        // A grant that was handed to us lasts a claim window only, until it is renewed: have that done first.
-        lock = lock.min_validity(ttl / 2);
-    }
+    // What was waited for lasts a claim window only, until it is renewed: have that done first.
+    let mut lock = client.lock(name.clone())?.ttl(ttl).confirmed(true);
     if let Some(owner) = &args.owner {
         lock = lock.owner(owner);
     }

@@ -153,6 +153,11 @@ impl Lock {
         Self(self.0.min_validity(span))
     }
 
+    /// See [`Lock::confirmed`](crate::Lock::confirmed).
+    pub fn confirmed(self, confirmed: bool) -> Self {
+        Self(self.0.confirmed(confirmed))
+    }
+
     /// See [`Lock::keep_alive`](crate::Lock::keep_alive).
     pub fn keep_alive(self, keep_alive: bool) -> Self {
         Self(self.0.keep_alive(keep_alive))

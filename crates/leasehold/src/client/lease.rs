@@ -26,6 +26,8 @@ use crate::{
 
 /// How long a release or a hand-over is tried when the store does not answer.
 const FAREWELL: Duration = Duration::from_secs(5);
+/// How long the keeper tries to release what never expires.
+const INSISTENCE: Duration = Duration::from_mins(1);
 
 /// A lease that is held: the guard of whatever it protects.
 ///
@@ -126,23 +128,29 @@ impl Lease {
 
     /// How it was lost, if it was.
     pub fn loss(&self) -> Option<Loss> {
-        let expired = || (self.core.clock.now() >= self.held.deadline()).then(|| self.held.lapse());
-        self.held.loss().or_else(expired)
+        let now = self.core.clock.now();
+        if now >= self.held.deadline() {
+            // For good, whatever a renewal that is under way comes to.
+            self.held.lose(self.held.lapse(now));
+        }
+        self.held.loss()
     }
 
     /// Ends when the lease is lost, and says how. It always comes, with the network or without, before the store could
     /// grant the name to another.
     pub async fn lost(&self) -> Loss {
-        poll_fn(|context| self.held.poll_lost(context)).await
+        let mut watch = self.held.watch();
+        poll_fn(|context| watch.poll(context)).await
     }
 
     /// Runs `work` until it ends or the lease is lost; then it is dropped where it stands.
     pub async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
         let mut work = pin!(work);
+        let mut watch = self.held.watch();
         poll_fn(|context| {
             // Loss first: nothing may run on after it, least of all to its end. The clock is asked too, for the
             // keeper's word may be on its way when a paused program wakes up.
-            if let Poll::Ready(loss) = self.held.poll_lost(context) {
+            if let Poll::Ready(loss) = watch.poll(context) {
                 return Poll::Ready(Err(self.lost_by(loss)));
             }
             if let Some(loss) = self.loss() {
@@ -204,8 +212,9 @@ impl Lease {
     /// Stops keeping the lease alive without releasing it: whoever has the ticket is its owner now.
     pub fn detach(mut self) -> Ticket {
         self.core.keeper.dismiss(&self.held, Loss::Released);
+        let ticket = self.ticket(Rights::ALL, self.held.tenure);
         self.party = Party::Gone;
-        self.ticket(Rights::ALL, self.held.tenure)
+        ticket
     }
 
     fn ticket(&self, rights: Rights, tenure: Option<u32>) -> Ticket {
@@ -226,7 +235,12 @@ impl Lease {
 
     /// Hands the lease over for good: the ticket's bearer holds it with a new fence, and this process no longer does,
     /// whatever the answer. If there is none, nobody knows whether the ticket holds: it is lost here, and expires.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future releases the lease in the background, unless it was handed over already.
     pub async fn hand_over(mut self) -> Result<Ticket, Error> {
+        self.may_end()?;
         self.core.keeper.dismiss(&self.held, Loss::Overtaken);
         let to = self.core.entropy.attempt_id();
         let request = HandOver { id: self.held.id, fence: self.held.fence, tenure: self.held.tenure, to };
@@ -234,7 +248,8 @@ impl Lease {
         self.party = Party::Gone;
         match reply? {
             HandOverReply::Done { fence, .. } => {
-                let mut ticket = self.ticket(Rights::ALL, None);
+                // The receiver is the orchestrator now, and is overtaken if another attaches.
+                let mut ticket = self.ticket(Rights::ALL, Some(0));
                 ticket.id = to;
                 ticket.fence = ticket.fence.map(|_| fence);
                 Ok(ticket)
@@ -244,33 +259,41 @@ impl Lease {
     }
 
     /// Gives it back. `false` if it was no longer held: what it protected may have been touched by another.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the release to the keeper.
     pub async fn release(mut self) -> Result<bool, Error> {
-        if self.party == (Party::Sharer { may_release: false }) {
-            return Err(Error::invalid(
-                format!("this ticket may keep the lease on {} alive, and not release it", self.held.name),
-                "drop the lease to stop keeping it alive; its owner releases it",
-            ));
-        }
+        self.may_end()?;
         let was_lost = self.loss().is_some();
-        let mut release = self.farewell();
+        let release = self.farewell();
         self.party = Party::Gone;
-        let reply = self
-            .insist(|| {
-                let request = release;
-                // A second try follows one without an answer, which may still arrive.
-                release.remember = Some(remembered(self.held.ttl));
-                self.core.ask(&self.held.name, request)
-            })
-            .await;
-        match reply {
-            Ok(ReleaseReply::Released | ReleaseReply::Already) => Ok(!was_lost),
-            Ok(ReleaseReply::NotHeld(_)) => Ok(false),
-            Err(error) => {
-                let until = self.held.deadline();
-                self.core.keeper.send(self.held.name.clone(), Errand::Release(release), until);
-                Err(error)
-            }
+        let mut parting = Parting { lease: &self, release, tries: 0 };
+        let reply = self.insist(|| parting.ask()).await;
+        let again = parting.tries > 1;
+        if reply.is_ok() {
+            parting.tries = 0;
         }
+        drop(parting);
+        match reply? {
+            ReleaseReply::Released | ReleaseReply::Already => Ok(!was_lost),
+            // The try before had no answer: it was that one.
+            ReleaseReply::NotHeld(_) => Ok(again && !was_lost),
+        }
+    }
+
+    /// Whether this party may release or hand over.
+    fn may_end(&self) -> Result<(), Error> {
+        if self.party != (Party::Sharer { may_release: false }) {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            format!(
+                "this ticket may keep the lease on {} alive, and neither release it nor pass it on",
+                self.held.name
+            ),
+            "drop the lease to stop keeping it alive; its owner releases it",
+        ))
     }
 
     /// Asks until there is an answer, or it is of no use any more.
@@ -285,7 +308,11 @@ impl Lease {
                 Err(error) if error.is_transient() => {
                     return Err(Error::ambiguous(
                         format!("the store did not answer about {}", self.held.name),
-                        "look at `leasehold status`; the lease expires by itself",
+                        if self.held.ttl == Span::NEVER {
+                            "it never expires: look at its status, and break it if it is still there"
+                        } else {
+                            "the keeper goes on trying; else the lease expires by itself"
+                        },
                     )
                     .because(error));
                 }
@@ -317,13 +344,50 @@ impl Lease {
     }
 }
 
+/// A release under way. Dropped before there was an answer, it is the keeper's.
+struct Parting<'a> {
+    lease: &'a Lease,
+    release: Release,
+    /// Without an answer.
+    tries: u32,
+}
+
+impl Parting<'_> {
+    fn ask(&mut self) -> impl Future<Output = Result<ReleaseReply, Error>> + use<> {
+        let request = self.release;
+        self.tries += 1;
+        // A second try follows one without an answer, which may still arrive.
+        self.release.remember = Some(remembered(self.lease.held.ttl));
+        let (core, name) = (self.lease.core.clone(), self.lease.held.name.clone());
+        async move { core.ask(&name, request).await }
+    }
+}
+
+impl Drop for Parting<'_> {
+    fn drop(&mut self) {
+        if self.tries > 0 {
+            self.lease.leave_to_keeper(self.release);
+        }
+    }
+}
+
+impl Lease {
+    fn leave_to_keeper(&self, release: Release) {
+        // What never expires is tried for a while, so that `close` ends.
+        let until = match self.held.deadline() {
+            Moment::NEVER => self.core.clock.now() + INSISTENCE,
+            deadline => deadline,
+        };
+        self.core.keeper.send(self.held.name.clone(), Errand::Release(release), until);
+    }
+}
+
 impl Drop for Lease {
     fn drop(&mut self) {
         match self.party {
             Party::Owner => {
                 let release = self.farewell();
-                let until = self.held.deadline();
-                self.core.keeper.send(self.held.name.clone(), Errand::Release(release), until);
+                self.leave_to_keeper(release);
             }
             Party::Sharer { .. } => {
                 self.core.keeper.dismiss(&self.held, Loss::Released);

@@ -50,6 +50,7 @@ pub(super) struct Plan {
     pub(super) max_hold: Option<Duration>,
     pub(super) min_validity: Option<Duration>,
     pub(super) keep_alive: bool,
+    pub(super) confirmed: bool,
     pub(super) retry: Option<Retry>,
     pub(super) on_wait: Option<Arc<Listener>>,
     /// The first thing about this plan that makes no sense: told when it is used.
@@ -110,6 +111,7 @@ impl Lock {
             max_hold: None,
             min_validity: None,
             keep_alive: true,
+            confirmed: false,
             retry: None,
             on_wait: None,
             wrong: None,
@@ -161,7 +163,8 @@ impl Lock {
         self
     }
 
-    /// The lease lasts at least so long, also when it is released earlier: once per period, however many try.
+    /// The lease lasts at least so long, also when it is released earlier: once per period, however many try. A holder
+    /// that dies, or gives the lease to another, takes the promise with it.
     pub fn min_hold(mut self, span: Duration) -> Self {
         self.plan.min_hold = Some(span);
         self
@@ -176,6 +179,14 @@ impl Lock {
     /// Acquired means that at least so much validity is left.
     pub fn min_validity(mut self, span: Duration) -> Self {
         self.plan.min_validity = Some(span);
+        self
+    }
+
+    /// Acquired means that the whole ttl is there. A name that was waited for is offered for a claim window of
+    /// min(1 s, ttl/3) only, until the first renewal, which the keeper makes in time: this has it made first, for those
+    /// who give the lease away or could not renew it.
+    pub fn confirmed(mut self, confirmed: bool) -> Self {
+        self.plan.confirmed = confirmed;
         self
     }
 
@@ -230,7 +241,10 @@ impl Lock {
     pub async fn run<T>(&self, work: impl AsyncFnOnce(&Lease) -> T) -> Result<T, Error> {
         let lease = self.acquire().await?;
         let value = lease.guard(work(&lease)).await?;
-        lease.release().await?;
+        if let Err(error) = lease.release().await {
+            // The work is done, and the keeper goes on trying.
+            tracing::warn!(name = %self.plan.name, %error, "not released yet");
+        }
         Ok(value)
     }
 

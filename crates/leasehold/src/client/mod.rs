@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// How long the store may take to answer: one that hangs must not hang whoever asks.
-const ANSWER: Duration = Duration::from_secs(5);
+pub(crate) const ANSWER: Duration = Duration::from_secs(5);
 
 /// Opens the store of a URL.
 ///
@@ -89,6 +89,9 @@ impl Core {
     }
 
     async fn answer<T>(&self, answer: Answer<'_, T>, end: Moment) -> Option<Result<T, Error>> {
+        if let Err(error) = self.keeper.ready() {
+            return Some(Err(error));
+        }
         // An answer that is there at once costs no timer.
         tokio::select! {
             biased;
@@ -98,6 +101,10 @@ impl Core {
     }
 
     pub(crate) async fn sleep_until(&self, at: Moment) {
+        if let Err(error) = self.keeper.ready() {
+            tracing::warn!(%error, "cannot wait");
+            return;
+        }
         self.keeper.alarm().ring(at).await;
     }
 }
@@ -152,6 +159,8 @@ impl Client {
     }
 
     /// Waits until every dropped lease is released and every abandoned place in a queue is given up.
+    ///
+    /// A store that does not answer is asked until the leases have expired, and for a minute about those that never do.
     pub async fn close(self) {
         self.core.keeper.errands_done().await;
     }
@@ -226,7 +235,7 @@ impl Builder {
     }
 }
 
-fn no_answer() -> Error {
+pub(crate) fn no_answer() -> Error {
     Error::unavailable("the store gave no answer", "look whether it works, and who keeps it busy")
 }
 

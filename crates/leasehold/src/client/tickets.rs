@@ -5,11 +5,14 @@ use std::{num::NonZeroU64, sync::Arc, time::Duration};
 use super::{Client, Lease, lease::Party};
 use crate::{
     clock::Moment,
-    engine::{Check, HoldReply, Release, ReleaseReply, Renew, remembered},
+    engine::{Check, HoldReply, Release, ReleaseReply, Renew},
     error::Error,
     keeper::{Held, Terms, deadline, falls_short},
     ticket::Ticket,
 };
+
+/// How long a second release with the same ticket is told that it was released.
+const SECOND_RELEASE: Duration = Duration::from_mins(1);
 
 /// What is left of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,15 +56,17 @@ impl Client {
 
     async fn join(&self, ticket: &Ticket, party: Party) -> Result<Lease, Error> {
         let core = &self.core;
+        // An orchestrator that attaches overtakes the one before it, and not the remote that both look after.
+        let tenure = ticket.tenure.filter(|_| party == Party::Owner);
         let sent = core.clock.now();
-        let left = self.renew_once(ticket).await?;
+        let left = self.renew_once(ticket, tenure).await?;
         let ttl = ticket.ttl.into();
         let terms = Terms {
             name: ticket.name.clone(),
             id: ticket.id,
             fence: ticket.fence.unwrap_or_default(),
             ttl,
-            tenure: ticket.tenure,
+            tenure,
             not_after_ms: ticket.not_after_ms.map(|ms| NonZeroU64::new(ms).unwrap_or(NonZeroU64::MIN)),
             renewed: true,
             offered: false,
@@ -74,7 +79,7 @@ impl Client {
     /// Renews a ticket's lease, and says how long it may be relied on from now.
     pub async fn renew(&self, ticket: &Ticket) -> Result<Validity, Error> {
         let sent = self.core.clock.now();
-        let left = self.renew_once(ticket).await?;
+        let left = self.renew_once(ticket, ticket.tenure).await?;
         Ok(self.validity(deadline(sent, left, ticket.ttl.into())))
     }
 
@@ -88,29 +93,21 @@ impl Client {
     }
 
     /// Releases a ticket's lease. `true` if this ended it, or an earlier release with the same ticket did within the
-    /// last ttl and a minute; `false` if it was no longer held.
+    /// last minute; `false` if it was no longer held.
     pub async fn release(&self, ticket: &Ticket) -> Result<bool, Error> {
         self.belongs(ticket)?;
         may("release", ticket.rights.release)?;
-        let release = Release {
-            id: ticket.id,
-            tenure: ticket.tenure,
-            linger: None,
-            remember: Some(remembered(ticket.ttl.into())),
-        };
+        let release =
+            Release { id: ticket.id, tenure: ticket.tenure, linger: None, remember: Some(SECOND_RELEASE.into()) };
         let reply = self.core.ask(&ticket.name, release).await?;
         Ok(matches!(reply, ReleaseReply::Released | ReleaseReply::Already))
     }
 
-    async fn renew_once(&self, ticket: &Ticket) -> Result<Option<Duration>, Error> {
+    async fn renew_once(&self, ticket: &Ticket, tenure: Option<u32>) -> Result<Option<Duration>, Error> {
         self.belongs(ticket)?;
         may("renew", ticket.rights.renew)?;
-        let renew = Renew {
-            id: ticket.id,
-            fence: ticket.fence.unwrap_or_default(),
-            tenure: ticket.tenure,
-            not_after_ms: ticket.not_after_ms,
-        };
+        let renew =
+            Renew { id: ticket.id, fence: ticket.fence.unwrap_or_default(), tenure, not_after_ms: ticket.not_after_ms };
         held(ticket, self.core.ask(&ticket.name, renew).await?)
     }
 

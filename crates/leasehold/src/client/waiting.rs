@@ -60,7 +60,10 @@ pub(super) async fn acquire(core: &Arc<Core>, plan: &Plan, patience: Patience) -
             Ok(ClaimReply::Queued(queued)) => wait.in_queue(queued).await,
             Ok(ClaimReply::Held(holder)) => wait.ask_again(holder).await,
             // Ended by an operator, or given up for dead: stand in line anew.
-            Ok(ClaimReply::Gone) => wait.begin_anew(),
+            Ok(ClaimReply::Gone) => {
+                wait.known = false;
+                wait.begin_anew()
+            }
             Ok(ClaimReply::Mismatch { capacity }) => Err(Error::invalid(
                 format!("{} is shared by {capacity} permits by those who use it now", plan.name),
                 "use the same number of permits everywhere, or another name",
@@ -69,10 +72,12 @@ pub(super) async fn acquire(core: &Arc<Core>, plan: &Plan, patience: Patience) -
         };
         if let Err(error) = step {
             // A store that hangs gets the farewell in the background.
-            if !hangs {
-                wait.leave().await;
-            }
-            return Err(error);
+            let left = if hangs { Ok(()) } else { wait.leave().await };
+            return match (error, left) {
+                // It went away while we waited: who holds the name by now nobody knows.
+                (Error::Contended(_), Err(away)) => Err(away),
+                (error, _) => Err(error),
+            };
         }
     }
 }
@@ -133,14 +138,15 @@ impl<'a> Wait<'a> {
     async fn claim(&mut self) -> Option<Result<ClaimReply, Error>> {
         let Self { core, plan, .. } = *self;
         let queues = self.patience != Patience::Now && plan.retry.is_none();
+        if let Err(error) = core.keeper.ready() {
+            return Some(Err(error));
+        }
         if queues && self.alarm.is_none() {
             let mut alarm = core.keeper.alarm();
             alarm.listen(&plan.name, self.id);
             self.alarm = Some(alarm);
         }
-        if queues {
-            core.keeper.heard(&plan.name, core.clock.now());
-        }
+        let sent = core.clock.now();
         let claim = Claim {
             id: self.id,
             permits: 1,
@@ -160,6 +166,9 @@ impl<'a> Wait<'a> {
         let unanswered = std::mem::replace(&mut self.unanswered, true);
         let reply = core.ask_until(&plan.name, claim, self.answer_by()).await;
         if let Some(Ok(_)) = reply {
+            if queues {
+                core.keeper.heard(&plan.name, sent);
+            }
             self.unanswered = unanswered;
             self.reached = true;
             self.back_off = Duration::from_millis(25);
@@ -170,15 +179,17 @@ impl<'a> Wait<'a> {
     /// The name was granted. `None`: too late to be of use.
     async fn take(&mut self, sent: Moment, grant: Grant) -> Result<Option<Lease>, Error> {
         let Self { core, plan, .. } = *self;
-        let ttl: Span = plan.ttl.into();
+        // One who attaches finds the ttl of another, and what an earlier renewal left over.
+        let attached = grant.id != self.id;
+        let ttl = grant.ttl;
         let mut offered = grant.offered;
         let mut capped = plan.max_hold.is_some_and(|most| Span::from(most) < ttl) && !offered;
         let mut until = deadline(sent, grant.left, if offered { plan.claim_window() } else { ttl });
-        let least = plan.min_validity.unwrap_or_default();
+        let least = plan.min_validity.filter(|_| !attached).unwrap_or_default();
         let enough = |until: Moment| until == Moment::NEVER || until.since(core.clock.now()) > least;
-        // One who attaches finds what an earlier renewal left over.
-        let attached = grant.id != self.id;
-        if (!enough(until) && until > core.clock.now()) || attached {
+        // An offer lasts a claim window; who cannot live with that has it renewed before it is given out.
+        let confirm = offered && (plan.confirmed || !plan.keep_alive || ttl == Span::NEVER);
+        if attached || confirm || !enough(until) {
             let renew = Renew { id: grant.id, fence: grant.fence, tenure: Some(grant.tenure), not_after_ms: None };
             let sent = core.clock.now();
             match core.ask(&plan.name, renew).await {
@@ -188,9 +199,17 @@ impl<'a> Wait<'a> {
                     offered = false;
                 }
                 Ok(HoldReply::Lost(_)) => until = Moment::EARLIEST,
-                // Unknown is neither lost nor held: what was granted stands.
-                Err(error) => tracing::debug!(name = %plan.name, %error, "renewal failed"),
+                // Unknown is neither lost nor held: ask again, with the same attempt id.
+                Err(error) => {
+                    self.without_store(error).await?;
+                    return Ok(None);
+                }
             }
+        }
+        if !enough(until) && grant.offered {
+            // The offer lapsed on its way: our place in the queue is still there.
+            self.told = None;
+            return Ok(None);
         }
         if !enough(until) {
             let late = Error::unavailable(
@@ -198,7 +217,6 @@ impl<'a> Wait<'a> {
                 "give a longer ttl, or a shorter min_validity",
             );
             self.without_store(late).await?;
-            self.leave().await;
             self.begin_anew()?;
             return Ok(None);
         }
@@ -237,12 +255,13 @@ impl<'a> Wait<'a> {
             let end = self.patience.end();
             let alarm = self.alarm.as_mut().expect("whoever queues has set an alarm");
             let ring = alarm.ring(turn.min(beat).min(end)).await;
+            core.keeper.ready()?;
             let now = core.clock.now();
             if now >= end {
                 return Err(self.contended());
             }
             match ring {
-                Ring::News(News::Next { in_ms }) => turn = now + Duration::from_millis(in_ms) + GRAIN,
+                Ring::News(News::Next { in_ms }) => turn = turn.min(now + Duration::from_millis(in_ms) + GRAIN),
                 Ring::News(news) => {
                     self.told = news.offer();
                     return Ok(());
@@ -288,6 +307,7 @@ impl<'a> Wait<'a> {
     /// A new attempt: whatever the old one comes to, it is not ours.
     #[expect(clippy::unnecessary_wraps, reason = "one of several ways to go on")]
     fn begin_anew(&mut self) -> Result<(), Error> {
+        self.send_farewell();
         self.id = self.core.entropy.attempt_id();
         self.known = false;
         self.unanswered = false;
@@ -302,10 +322,28 @@ impl<'a> Wait<'a> {
         Leave { id: self.id, remember }
     }
 
-    /// Gives up the place in the queue, and whatever was granted meanwhile.
-    async fn leave(&mut self) {
-        if self.known && self.core.ask(&self.plan.name, self.farewell()).await.is_ok() {
+    /// Gives up the place in the queue, and whatever was granted meanwhile. If the store does not answer at once, the
+    /// keeper goes on trying.
+    async fn leave(&mut self) -> Result<(), Error> {
+        if !self.known {
+            return Ok(());
+        }
+        let end = self.core.clock.now() + LAST_LOOK;
+        let reply = self.core.ask_until(&self.plan.name, self.farewell(), end).await;
+        if let Some(Ok(_)) = reply {
             self.known = false;
+            return Ok(());
+        }
+        self.unanswered = true;
+        self.send_farewell();
+        reply.unwrap_or_else(|| Err(no_answer())).map(|_| ())
+    }
+
+    fn send_farewell(&mut self) {
+        if std::mem::take(&mut self.known) {
+            // Trying longer is of no use: by then the place, and what was granted, has expired.
+            let until = self.core.clock.now() + WAITER_TTL + Duration::from_mins(1);
+            self.core.keeper.send(self.plan.name.clone(), Errand::Leave(self.farewell()), until);
         }
     }
 
@@ -331,10 +369,6 @@ impl<'a> Wait<'a> {
 
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        if self.known {
-            // Trying longer is of no use: by then the place, and what was granted, has expired.
-            let until = self.core.clock.now() + WAITER_TTL + Duration::from_mins(1);
-            self.core.keeper.send(self.plan.name.clone(), Errand::Leave(self.farewell()), until);
-        }
+        self.send_farewell();
     }
 }

@@ -113,6 +113,8 @@ pub struct Grant {
     pub fence: u64,
     /// See [`Holder::tenure`](super::Holder::tenure).
     pub tenure: u32,
+    /// What each renewal gives: not what the claim asked for, if it attached.
+    pub ttl: Span,
     /// What is left; `None` if it never expires.
     pub left: Option<Duration>,
     /// Only the claim window was given: the first renewal makes it the whole ttl.

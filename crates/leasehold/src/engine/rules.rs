@@ -179,7 +179,11 @@ impl Step<'_> {
             holder.term = Term { start: evidence.now(), span };
         }
         self.changed = true;
-        HoldReply::Held { left: evidence.left(&holder.term).duration() }
+        // What another owner has beyond the bearer's own right is not the bearer's to rely on.
+        let left = evidence.left(&holder.term).duration();
+        let own = renew.not_after_ms.filter(|_| !bad!(NotAfterBindsNobody));
+        let own = own.map(|at| Duration::from_millis(at.saturating_sub(evidence.wall_ms())));
+        HoldReply::Held { left: [left, own].into_iter().flatten().min() }
     }
 
     fn check(&self, check: Check) -> HoldReply {
@@ -287,8 +291,10 @@ impl Step<'_> {
         let holder = &mut self.record.holders[index];
         let max_hold = holder.rare.as_ref().and_then(|rare| rare.max_hold);
         let mut span = holder.ttl;
-        if let Some(Left::For(left)) = max_hold.map(|term| evidence.left(&term)) {
-            span = span.min(Span::from_millis(whole_millis(left)));
+        match max_hold.map(|term| evidence.left(&term)) {
+            Some(Left::For(left)) => span = span.min(Span::from_millis(whole_millis(left))),
+            Some(Left::Over) => return HandOverReply::Lost(Loss::Capped),
+            Some(Left::Forever) | None => {}
         }
         let rare = holder.rare.get_or_insert_default();
         rare.from = Some(hand_over.id);

@@ -15,6 +15,9 @@ use crate::{
     view::Phase,
 };
 
+/// With so many tombstones the oldest that marks a release is forgotten.
+const MOST_TOMBSTONES: usize = 256;
+
 impl Step<'_> {
     /// Removes what the evidence says is over.
     pub(super) fn settle(&mut self) {
@@ -189,6 +192,7 @@ impl Step<'_> {
             id: holder.id,
             fence: holder.fence,
             tenure: holder.tenure,
+            ttl: holder.ttl,
             left: self.evidence.left(&holder.term).duration(),
             offered: holder.phase == Phase::Offered,
         }
@@ -276,6 +280,13 @@ impl Step<'_> {
         let Some(span) = remember else { return };
         if bad!(NoTombstone) || self.record.tombstone(id).is_some() {
             return;
+        }
+        // A second release that finds nothing is a small harm; a record that grows with every release is not.
+        let released = |tombstone: &Tombstone| tombstone.end == End::Released;
+        if self.record.tombstones.len() >= MOST_TOMBSTONES
+            && let Some(oldest) = self.record.tombstones.iter().position(released)
+        {
+            self.record.tombstones.remove(oldest);
         }
         self.record.tombstones.push(Tombstone { id, end, term: Term { start: self.evidence.now(), span } });
         self.changed = true;

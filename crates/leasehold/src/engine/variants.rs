@@ -47,6 +47,8 @@ variants! {
     SilenceOneByOne,
     /// `max_hold` and `not_after` do not end the renewing.
     CapsIgnored,
+    /// The bearer of a ticket that ends is told of what the owner has.
+    NotAfterBindsNobody,
     /// A broken lease can be renewed.
     BrokenRenews,
     /// Waiters whose ttl ended stay in the queue.

@@ -9,7 +9,7 @@ use std::{
 use slab::Slab;
 
 use super::{Errand, Held, Ring};
-use crate::{clock::Moment, id::AttemptId, name::Name};
+use crate::{clock::Moment, engine::News, id::AttemptId, name::Name};
 
 /// Leases and alarms stand in slabs; the set orders their slots by time.
 #[derive(Debug)]
@@ -119,8 +119,13 @@ impl Agenda {
         &self.leases[slot as usize].held
     }
 
-    pub(super) fn asked(&mut self, slot: u32) {
-        self.leases[slot as usize].unanswered += 1;
+    /// Counts a renewal. Says no if too many have no answer yet.
+    pub(super) fn asked(&mut self, slot: u32) -> bool {
+        const MOST: u32 = 3;
+        let unanswered = &mut self.leases[slot as usize].unanswered;
+        let asks = *unanswered < MOST;
+        *unanswered += u32::from(asks);
+        asks
     }
 
     pub(super) fn answered(&mut self, slot: usize) {
@@ -163,10 +168,15 @@ impl Agenda {
         rung
     }
 
-    /// Rings, and hands out whom to wake. News is not hidden by the time that comes as well.
+    /// Rings, and hands out whom to wake. News is not hidden by the time that comes as well, nor an offer by lesser news.
     pub(super) fn ring(&mut self, slot: usize, ring: Ring) -> Option<Waker> {
         let alarm = &mut self.alarms[slot];
-        if alarm.rung.is_none() || ring != Ring::Time {
+        let is_offer = |ring| matches!(ring, Ring::News(News::Offer { .. }));
+        let hides = match alarm.rung {
+            None => false,
+            Some(before) => ring == Ring::Time || (is_offer(before) && !is_offer(ring)),
+        };
+        if !hides {
             alarm.rung = Some(ring);
         }
         alarm.waker.take()
@@ -204,6 +214,20 @@ impl Agenda {
 
 // What the thread asks.
 impl Agenda {
+    /// Everything that was kept, and whoever waits for an alarm: nothing will be done about them any more.
+    pub(super) fn give_up(&mut self) -> (Vec<Arc<Held>>, Vec<Waker>) {
+        let leases = self.leases.drain().map(|lease| lease.held).collect();
+        let wakers = self.alarms.iter_mut().filter_map(|(_, alarm)| {
+            alarm.rung = Some(Ring::Time);
+            alarm.waker.take()
+        });
+        let wakers = wakers.collect();
+        self.due.clear();
+        self.errands.clear();
+        self.errands_open = 0;
+        (leases, wakers)
+    }
+
     /// The next entry that is due, taken off the list.
     pub(super) fn take_due(&mut self, now: Moment) -> Option<Entry> {
         let (at, entry) = *self.due.first().filter(|(at, _)| *at <= now)?;

@@ -11,6 +11,8 @@ use std::{
 };
 
 use super::deadline;
+use slab::Slab;
+
 use crate::{
     clock::Moment,
     engine::{Renew, Span},
@@ -39,7 +41,7 @@ pub(crate) struct Held {
 #[derive(Debug, Default)]
 struct Company {
     progress: OnceLock<Progress>,
-    watchers: Mutex<Vec<Waker>>,
+    watchers: Mutex<Slab<Waker>>,
 }
 
 /// What is settled when a lease begins.
@@ -96,15 +98,21 @@ impl Held {
     /// A renewal that was sent at `sent` came through. A deadline that has passed is final, whatever the store says
     /// later.
     pub(crate) fn extend(&self, now: Moment, sent: Moment, left: Option<Duration>) {
-        if now < self.deadline() {
+        if now < self.deadline() && self.loss().is_none() {
             self.deadline.fetch_max(deadline(sent, left, self.ttl).nanos(), Ordering::AcqRel);
             self.capped.store(falls_short(left, self.ttl), Ordering::Release);
         }
     }
 
     /// How it is lost when its deadline passes.
-    pub(crate) fn lapse(&self) -> Loss {
-        if self.capped.load(Ordering::Acquire) { Loss::Capped } else { Loss::Expired }
+    pub(crate) fn lapse(&self, now: Moment) -> Loss {
+        if self.is_stalled(now) {
+            Loss::Stalled
+        } else if self.capped.load(Ordering::Acquire) {
+            Loss::Capped
+        } else {
+            Loss::Expired
+        }
     }
 
     fn company(&self) -> &Company {
@@ -195,27 +203,49 @@ impl Held {
             // With the fence below: either we see the watcher, or it sees the loss.
             fence(Ordering::SeqCst);
             let watchers = self.company.get().map(|company| std::mem::take(&mut *company.watchers()));
-            watchers.into_iter().flatten().for_each(Waker::wake);
+            watchers.into_iter().flatten().for_each(|(_, watcher)| watcher.wake());
         }
     }
 
+    /// Waits for its loss.
+    pub(crate) fn watch(&self) -> Watch<'_> {
+        Watch { held: self, slot: None }
+    }
+}
+
+/// One who waits for the loss of a lease. Dropped, it is forgotten.
+pub(crate) struct Watch<'a> {
+    held: &'a Held,
+    slot: Option<usize>,
+}
+
+impl Watch<'_> {
     /// How it was lost; if it was not, the caller is woken when it is.
-    pub(crate) fn poll_lost(&self, context: &Context<'_>) -> Poll<Loss> {
-        let mut watchers = self.company().watchers();
+    pub(crate) fn poll(&mut self, context: &Context<'_>) -> Poll<Loss> {
+        let mut watchers = self.held.company().watchers();
         fence(Ordering::SeqCst);
         // `lose` sets the state before it takes the watchers, so that one who looks under the lock misses nothing.
-        if let Some(loss) = self.loss() {
+        if let Some(loss) = self.held.loss() {
             return Poll::Ready(loss);
         }
-        if !watchers.iter().any(|watcher| watcher.will_wake(context.waker())) {
-            watchers.push(context.waker().clone());
+        match self.slot.and_then(|slot| watchers.get_mut(slot)) {
+            Some(watcher) => watcher.clone_from(context.waker()),
+            None => self.slot = Some(watchers.insert(context.waker().clone())),
         }
         Poll::Pending
     }
 }
 
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot {
+            self.held.company().watchers().try_remove(slot);
+        }
+    }
+}
+
 impl Company {
-    fn watchers(&self) -> MutexGuard<'_, Vec<Waker>> {
+    fn watchers(&self) -> MutexGuard<'_, Slab<Waker>> {
         self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,7 +14,10 @@ mod held;
 mod rounds;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, Once, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
     time::Duration,
 };
 
@@ -27,7 +30,7 @@ use crate::{
     clock::{Clock, Moment},
     engine::{Leave, Release, Span},
     entropy::Entropy,
-    error::Loss,
+    error::{Error, Loss},
     name::Name,
     store::Store,
 };
@@ -36,7 +39,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Keeper {
     shared: Arc<Shared>,
-    started: Once,
+    starting: Mutex<()>,
 }
 
 /// What the thread and its client have in common.
@@ -46,11 +49,19 @@ struct Shared {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     agenda: Mutex<Agenda>,
+    state: AtomicU8,
     /// Something is due earlier than the thread believes.
     rouse: Notify,
     /// An errand is done.
     idle: Notify,
 }
+
+/// There was nothing to do yet.
+const IDLE: u8 = 0;
+/// The thread runs.
+const RUNNING: u8 = 1;
+/// The thread ended by a bug: every lease was lost, and nothing can be kept any more.
+const FALLEN: u8 = 2;
 
 impl Shared {
     /// No change of the agenda is left half done, so a panic elsewhere does not spoil it.
@@ -80,22 +91,52 @@ pub(crate) enum Errand {
 impl Keeper {
     pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
         let (rouse, idle) = (Notify::new(), Notify::new());
-        let shared = Shared { store, clock, entropy, agenda: Mutex::default(), rouse, idle };
-        Self { shared: Arc::new(shared), started: Once::new() }
+        let state = AtomicU8::new(IDLE);
+        let shared = Shared { store, clock, entropy, agenda: Mutex::default(), state, rouse, idle };
+        Self { shared: Arc::new(shared), starting: Mutex::default() }
     }
 
-    /// Starts the thread, the first time that there is something to do.
-    fn start(&self) {
-        self.started.call_once(|| {
+    /// Starts the thread, the first time that there is something to do. To be asked before anything is taken that would
+    /// have to be kept.
+    pub(crate) fn ready(&self) -> Result<(), Error> {
+        match self.shared.state.load(Ordering::Acquire) {
+            RUNNING => Ok(()),
+            FALLEN => Err(Error::internal("the thread that keeps leases ended early")),
+            _ => self.start(),
+        }
+    }
+
+    fn start(&self) -> Result<(), Error> {
+        let _starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.shared.state.load(Ordering::Acquire) != IDLE {
+            return self.ready();
+        }
+        let start = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+            let timer = {
+                let _inside = runtime.enter();
+                self.shared.clock.timer()?
+            };
             let shared = self.shared.clone();
             let thread = std::thread::Builder::new().name("leasehold".into());
-            thread.spawn(move || rounds::run(&shared)).expect("the system can start one more thread");
-        });
+            thread.spawn(move || rounds::run(&runtime, timer, &shared))
+        };
+        start().map_err(|error: std::io::Error| {
+            Error::unavailable(
+                "the system has no thread or descriptor left to keep leases with",
+                "end something else, or raise the limits (ulimit -n, ulimit -u)",
+            )
+            .because(error)
+        })?;
+        self.shared.state.store(RUNNING, Ordering::Release);
+        Ok(())
     }
 
     /// Keeps a lease from now on.
     pub(crate) fn keep(&self, held: &Arc<Held>) {
-        self.start();
+        if self.ready().is_err() {
+            return held.lose(Loss::Expired);
+        }
         let at = held.first_due();
         let mut agenda = self.shared.agenda();
         let slot = agenda.add_lease(held.clone(), at);
@@ -114,7 +155,10 @@ impl Keeper {
 
     /// Carries out an errand in the background, trying again until `until`.
     pub(crate) fn send(&self, name: Name, errand: Errand, until: Moment) {
-        self.start();
+        if let Err(error) = self.ready() {
+            tracing::warn!(%name, %error, "cannot be given back, and is left to expire");
+            return;
+        }
         let mut agenda = self.shared.agenda();
         agenda.errands.push((name, errand, until));
         agenda.errands_open += 1;
@@ -134,9 +178,8 @@ impl Keeper {
         }
     }
 
-    /// An alarm on the keeper's timer.
+    /// An alarm on the keeper's timer, which must be [`ready`](Self::ready).
     pub(crate) fn alarm(&self) -> Alarm<'_> {
-        self.start();
         Alarm::new(&self.shared)
     }
 

@@ -1,11 +1,18 @@
 //! What the keeper's thread does: it sleeps until something is due, sends renewals that are due together, and tells
 //! holders whose deadline has come.
 
-use std::{sync::Arc, task::Waker, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    task::Waker,
+    time::Duration,
+};
+
+use tokio::runtime::Runtime;
 
 use super::{Alarm, Errand, Held, Ring, Shared, agenda::Entry};
 use crate::{
-    clock::Moment,
+    client::{ANSWER, no_answer},
+    clock::{Moment, Timer},
     engine::{Command, HoldReply, News, Renew},
     error::Loss,
     name::Name,
@@ -16,17 +23,28 @@ use crate::{
 const BATCH: usize = 512;
 
 /// The thread.
-pub(super) fn run(shared: &Arc<Shared>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .build()
-        .expect("the system gives the keeper a few descriptors");
-    runtime.block_on(keep(shared.clone()));
+pub(super) fn run(runtime: &Runtime, timer: Box<dyn Timer>, shared: &Arc<Shared>) {
+    let _fallen = Fallen(shared);
+    runtime.block_on(keep(shared.clone(), timer));
+}
+
+/// Should this thread ever end by a bug, nobody goes on believing in a lease, or waits for ever.
+struct Fallen<'a>(&'a Shared);
+
+impl Drop for Fallen<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.state.store(super::FALLEN, Ordering::Release);
+            let (leases, wakers) = self.0.agenda().give_up();
+            tell(leases.into_iter().map(|held| (held, Loss::Expired)).collect());
+            wakers.into_iter().for_each(Waker::wake);
+            self.0.idle.notify_waiters();
+        }
+    }
 }
 
 /// The keeper's whole life. Apart from the thread, so that a simulation can run it elsewhere.
-async fn keep(shared: Arc<Shared>) {
-    let mut timer = shared.clock.timer().expect("the system gives the keeper a timer");
+async fn keep(shared: Arc<Shared>, mut timer: Box<dyn Timer>) {
     let listener = tokio::spawn(listen(shared.clone()));
     loop {
         let next = round(&shared);
@@ -38,6 +56,7 @@ async fn keep(shared: Arc<Shared>) {
             break;
         }
         tokio::select! {
+            biased;
             () = timer.until(next) => {}
             () = shared.rouse.notified() => {}
         }
@@ -62,16 +81,15 @@ fn round(shared: &Arc<Shared>) -> Moment {
             }
         };
         let held = agenda.lease(slot).clone();
-        let stalled = held.is_stalled(now);
         if now >= held.deadline() {
             agenda.remove_lease(&held);
-            let why = if stalled { Loss::Stalled } else { held.lapse() };
+            let why = held.lapse(now);
             lost.push((held, why));
         } else if held.renewed {
             // Whatever becomes of this renewal, look again in time.
             agenda.reschedule_lease(slot as usize, held.deadline().min(now + held.answer_time()));
-            if !stalled {
-                agenda.asked(slot);
+            // A store that hangs is not asked again and again.
+            if !held.is_stalled(now) && agenda.asked(slot) {
                 renewals.push(held);
             }
         } else {
@@ -152,7 +170,12 @@ async fn run_errand(shared: Arc<Shared>, name: Name, errand: Errand, until: Mome
             Errand::Release(release) => Command::from(release),
             Errand::Leave(leave) => Command::from(leave),
         };
-        match shared.store.apply(&name, command).await {
+        let answer = tokio::select! {
+            biased;
+            answer = shared.store.apply_patiently(&name, command) => answer,
+            () = sleep(&shared, ANSWER) => Err(no_answer()),
+        };
+        match answer {
             Ok(_) => break,
             Err(error) if error.is_transient() && shared.clock.now() < until => {
                 tracing::debug!(%name, %error, "could not be given back yet");

@@ -65,22 +65,22 @@ impl<R: Registers> RegisterStore<R> {
     }
 
     /// One step, its hints sent, and nobody dead left in the way of the living.
-    async fn step(&self, name: &Name, command: Command) -> Result<Reply, Error> {
-        let applied = self.commit_one(name, command).await?;
+    async fn step(&self, name: &Name, command: Command, patient: bool) -> Result<Reply, Error> {
+        let applied = self.commit_one(name, command, patient).await?;
         if !applied.wakes.is_empty() {
-            self.deliver(name, applied.wakes).await;
+            self.deliver(name, applied.wakes, patient).await;
         }
         Ok(applied.reply)
     }
 
-    async fn commit_one(&self, name: &Name, command: Command) -> Result<Applied, Error> {
-        let applied = self.0.commit(vec![(name.clone(), command)], false).await?.pop();
+    async fn commit_one(&self, name: &Name, command: Command, patient: bool) -> Result<Applied, Error> {
+        let applied = self.0.commit(vec![(name.clone(), command)], patient).await?.pop();
         applied.ok_or_else(|| Error::internal("a store answered nothing to a step"))?
     }
 
     /// Sends hints. A client that nobody receives for is silenced at once, so that its turn goes to the next; that may
     /// wake others, which may be dead too.
-    async fn deliver(&self, name: &Name, mut wakes: Vec<Wake>) {
+    async fn deliver(&self, name: &Name, mut wakes: Vec<Wake>, patient: bool) {
         let mut silenced: Vec<ClientId> = Vec::new();
         while let Some(wake) = wakes.pop() {
             let known = silenced.contains(&wake.client);
@@ -91,7 +91,7 @@ impl<R: Registers> RegisterStore<R> {
             tracing::debug!(%name, "a waiter is gone: passed over");
             silenced.push(wake.client);
             let silence = Silence { client: wake.client, offer: wake.news.offer() };
-            match self.commit_one(name, Command::Silence(silence)).await {
+            match self.commit_one(name, Command::Silence(silence), patient).await {
                 Ok(applied) => wakes.extend(applied.wakes),
                 // The claim window of the offer, or the next heartbeat of a living waiter, does the same later.
                 Err(error) => tracing::warn!(%name, %error, "a dead waiter could not be passed over yet"),
@@ -114,7 +114,11 @@ impl<R: Registers> Store for RegisterStore<R> {
     }
 
     fn apply<'a>(&'a self, name: &'a Name, command: Command) -> Answer<'a, Reply> {
-        Box::pin(self.step(name, command))
+        Box::pin(self.step(name, command, false))
+    }
+
+    fn apply_patiently<'a>(&'a self, name: &'a Name, command: Command) -> Answer<'a, Reply> {
+        Box::pin(self.step(name, command, true))
     }
 
     fn renew_all(&self, renewals: Vec<(Name, Renew)>) -> Answer<'_, Vec<Result<HoldReply, Error>>> {
@@ -126,7 +130,7 @@ impl<R: Registers> Store for RegisterStore<R> {
             for (name, applied) in names.iter().zip(applied) {
                 match applied {
                     Ok(applied) => {
-                        self.deliver(name, applied.wakes).await;
+                        self.deliver(name, applied.wakes, true).await;
                         replies.push(Renew::reply(applied.reply));
                     }
                     Err(error) => replies.push(Err(error)),
