@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use leasehold::{Error, ErrorKind, Loss, Rights, Ticket, Validity};
 
-use super::kit::{EPSILON, SHORT, assert_free, assert_kind, contended, freed, lock, ms, seen, until};
+use super::kit::{EPSILON, LONG, SHORT, assert_free, assert_kind, contended, freed, lock, ms, seen, until};
 use crate::Fixture;
 
 #[track_caller]
@@ -192,4 +192,30 @@ pub(super) async fn a_detached_lease_is_neither_kept_nor_released(fixture: &Fixt
     until("it expires", async || client.check(&ticket).await.is_err()).await;
     assert!(client.now() >= deadline);
     assert!(lock.try_acquire().await.unwrap().release().await.unwrap());
+}
+
+pub(super) async fn a_bearer_relies_on_no_more_than_its_ticket_gives(fixture: &Fixture) {
+    let (client, lock) = lock(fixture, "x").await;
+    let owner = lock.acquire().await.unwrap();
+    let soon = SystemTime::now() + 2 * SHORT;
+    let bearer = client.accept(&owner.share(Rights::RENEW).with_not_after(soon)).await.unwrap();
+    assert!(bearer.remaining().unwrap() <= 2 * SHORT, "{bearer:?}");
+    assert!(owner.remaining().unwrap() > 2 * SHORT, "the owner's is not shortened");
+    // A ticket that ends cannot be made to end later.
+    let later = owner.share(Rights::RENEW).with_not_after(soon).with_not_after(soon + LONG);
+    assert!(later.not_after().unwrap() <= soon);
+    drop(bearer);
+    assert!(owner.release().await.unwrap());
+}
+
+pub(super) async fn a_sharer_does_not_pass_on_what_it_does_not_have(fixture: &Fixture) {
+    let (client, lock) = lock(fixture, "x").await;
+    let owner = lock.acquire().await.unwrap();
+    let ticket = owner.share(Rights::RENEW);
+    assert_kind(client.accept(&ticket).await.unwrap().hand_over().await, ErrorKind::Invalid);
+    let passed_on = client.accept(&ticket).await.unwrap().detach();
+    assert_eq!(passed_on.rights(), Rights::RENEW);
+    assert_kind(client.release(&passed_on).await, ErrorKind::Invalid);
+    owner.renew().await.unwrap();
+    assert!(owner.release().await.unwrap());
 }

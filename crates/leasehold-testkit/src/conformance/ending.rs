@@ -138,3 +138,17 @@ pub(super) async fn guard_ends_with_the_work_or_with_the_lease(fixture: &Fixture
     assert_kind(lease.guard(async { ran.store(true, Ordering::SeqCst) }).await, ErrorKind::Lost);
     assert!(!ran.load(Ordering::SeqCst), "nothing is begun under a lease that is lost");
 }
+
+pub(super) async fn a_release_that_is_dropped_halfway_is_made_all_the_same(fixture: &Fixture) {
+    let (client, lock) = lock(fixture, "x").await;
+    for _ in 0..20 {
+        let lease = lock.acquire().await.unwrap();
+        {
+            let mut release = std::pin::pin!(lease.release());
+            // Begun, and given up at the first wait, if there was one.
+            let _ = std::future::poll_fn(|context| std::task::Poll::Ready(release.as_mut().poll(context))).await;
+        }
+        client.clone().close().await;
+        assert_free(&client, lock.name()).await;
+    }
+}

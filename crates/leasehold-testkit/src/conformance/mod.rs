@@ -15,6 +15,7 @@ mod keeping;
 mod kit;
 mod limits;
 mod names;
+mod offers;
 mod orchestrating;
 mod order;
 mod permits;
@@ -125,6 +126,11 @@ promises! { $
         an_expiry_wakes_a_waiter_without_a_release
         a_waiter_that_leaves_the_head_wakes_the_next
     }
+    offers {
+        a_confirmed_lease_has_its_whole_ttl_though_it_was_waited_for
+        one_that_is_not_kept_alive_lasts_its_ttl_though_it_was_waited_for
+        one_that_never_expires_does_not_though_it_was_waited_for
+    }
     exclusion {
         no_two_hold_at_once
         a_lease_that_is_not_renewed_lets_another_in_after_its_deadline_and_within_its_ttl
@@ -172,6 +178,8 @@ promises! { $
         a_bearer_is_told_when_the_owner_releases
         a_ticket_of_another_store_is_refused
         not_after_is_enforced_by_the_store
+        a_bearer_relies_on_no_more_than_its_ticket_gives
+        a_sharer_does_not_pass_on_what_it_does_not_have
         a_ticket_survives_its_text_and_hides_its_secret
         a_hand_over_fences_the_giver_out
         an_adopted_lease_is_released_when_dropped
@@ -181,6 +189,8 @@ promises! { $
         the_same_work_attaches_and_its_predecessor_is_told
         a_predecessor_that_was_overtaken_cannot_end_the_lease
         other_work_waits
+        a_restarted_orchestrator_does_not_disturb_its_remote
+        who_attaches_goes_by_the_ttl_of_the_lease
     }
     breaking {
         a_broken_lease_is_not_renewed_and_free_when_its_time_is_up
@@ -202,6 +212,7 @@ promises! { $
         a_dropped_lease_is_released_and_close_waits_for_it
         close_waits_for_abandoned_places
         a_release_says_whether_it_was_still_held
+        a_release_that_is_dropped_halfway_is_made_all_the_same
         run_releases_and_gives_back_the_value
         run_releases_when_the_work_fails
         run_releases_when_the_work_panics

@@ -50,3 +50,28 @@ pub(super) async fn other_work_waits(fixture: &Fixture) {
     let other = lock.work("batch 8").try_acquire().await.unwrap();
     assert!(other.release().await.unwrap());
 }
+
+pub(super) async fn a_restarted_orchestrator_does_not_disturb_its_remote(fixture: &Fixture) {
+    let (client, lock) = lock(fixture, "batch").await;
+    let lock = lock.ttl(2 * SHORT).work("batch 7");
+    // The ticket that an orchestrator has for itself, given to the remote as it is.
+    let ticket = lock.acquire().await.unwrap().detach();
+    let remote = fixture.client().await.accept(&ticket).await.unwrap();
+    let restarted = lock.acquire().await.unwrap();
+    assert_eq!(restarted.fence(), remote.fence());
+    tokio::time::sleep(3 * SHORT).await;
+    assert_eq!((restarted.loss(), remote.loss()), (None, None));
+    assert_kind(client.renew(&ticket).await, ErrorKind::Lost);
+    assert!(restarted.release().await.unwrap());
+}
+
+pub(super) async fn who_attaches_goes_by_the_ttl_of_the_lease(fixture: &Fixture) {
+    let (_, lock) = lock(fixture, "batch").await;
+    let first = lock.clone().ttl(2 * SHORT).work("batch 7").acquire().await.unwrap();
+    let second = lock.ttl(30 * SHORT).work("batch 7").confirmed(true).min_validity(20 * SHORT).acquire().await.unwrap();
+    assert_eq!(second.ttl(), first.ttl());
+    assert!(second.remaining().unwrap() < 2 * SHORT);
+    tokio::time::sleep(5 * SHORT).await;
+    assert!(second.is_valid(), "it is renewed in time");
+    assert!(second.release().await.unwrap());
+}
