@@ -1,5 +1,7 @@
 //! The `leasehold` command.
 
+#![allow(rustdoc::broken_intra_doc_links, reason = "comments on arguments are help texts, not documentation")]
+
 mod args;
 mod child;
 mod commands;

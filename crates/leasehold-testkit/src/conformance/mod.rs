@@ -1,6 +1,6 @@
 //! Every promise, as a test that can fail.
 //!
-//! [`conformance!`](crate::conformance) makes one test of each promise for each store, so that the list below is what
+//! [`conformance!`](crate::conformance!) makes one test of each promise for each store, so that the list below is what
 //! a store's test output reads like. A promise is a function of a [`Fixture`]: it opens as many clients as it needs, and
 //! goes by the boot clock that all of them share.
 
@@ -71,7 +71,7 @@ macro_rules! promises {
             };
         }
 
-        /// What [`conformance!`](crate::conformance) calls.
+        /// What [`conformance!`](crate::conformance!) calls.
         #[allow(missing_docs, reason = "the names are the promises")]
         pub mod promise {
             $($(

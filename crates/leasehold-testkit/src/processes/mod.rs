@@ -94,7 +94,7 @@ macro_rules! process_promises {
             };
         }
 
-        /// What [`process_conformance!`](crate::process_conformance) calls.
+        /// What [`process_conformance!`](crate::process_conformance!) calls.
         #[allow(missing_docs, reason = "the names are the promises")]
         pub mod promise {
             $($(
