@@ -59,6 +59,9 @@ const CREATE: &str = "
 /// open the database, make it wait at all.
 pub(super) const PATIENCE: Duration = if cfg!(test) { Duration::from_millis(500) } else { Duration::from_secs(5) };
 
+/// How long the turnstile is waited for at the first open, which is on the caller's own thread.
+const OPENING: Duration = if cfg!(test) { Duration::from_secs(2) } else { Duration::from_secs(5) };
+
 /// Fences of one boot have so many bits; those of the next begin above them. Power loss may undo the last commits, but
 /// it implies a new boot, and the number of boots is on the disk before it is used.
 const FENCE_BITS: u32 = 40;
@@ -129,14 +132,14 @@ impl Database {
         database.configure().map_err(|error| explain(&place.path, error))?;
         if !matches!(database.identify(), Ok(Identity::Ours)) {
             // Another process may be making it: only now it can be told.
-            let _turn = turnstile.pass();
+            let _turn = turnstile.pass_within(OPENING)?;
             if database.identify()? == Identity::Empty {
                 database.create(host, clock).map_err(|error| explain(&place.path, error))?;
             }
         }
         // A copy that another program made may have lost it.
         if !database.has_log().map_err(|error| explain(&place.path, error))? {
-            let _turn = turnstile.pass();
+            let _turn = turnstile.pass_within(OPENING)?;
             database.use_log().map_err(|error| explain(&place.path, error))?;
         }
         let mut boot = database.boot().map_err(|error| explain(&place.path, error))?;
@@ -147,7 +150,7 @@ impl Database {
             ));
         }
         if boot.id != host.boot_id {
-            let _turn = turnstile.pass();
+            let _turn = turnstile.pass_within(OPENING)?;
             boot = database.enter(host).map_err(|error| explain(&place.path, error))?;
             on_new_boot();
         }

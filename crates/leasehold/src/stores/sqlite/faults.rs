@@ -1,6 +1,6 @@
 //! What SQLite and the file system complain of, in our words.
 
-use std::{io, path::Path};
+use std::{fs::File, io, path::Path};
 
 use rusqlite::ErrorCode;
 use rustix::io::Errno;
@@ -31,6 +31,8 @@ pub(super) fn explain(path: &Path, error: rusqlite::Error) -> Error {
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied => {
             Error::refused(format!("{path} cannot be written"), WRITABLE)
         }
+        // SQLite does not say why.
+        ErrorCode::CannotOpen if files_are_used_up() => too_many_files(&format!("open {path}")),
         ErrorCode::CannotOpen => Error::refused(format!("{path} cannot be opened"), WRITABLE),
         ErrorCode::DiskFull => full(&path),
         // The shared memory beside the database is extended before it is used.
@@ -86,6 +88,20 @@ fn full(path: &dyn std::fmt::Display) -> Error {
     Error::refused(format!("there is no room left on the disk of {path}"), "free some space; nothing was taken")
 }
 
+/// `what` needs one file more than this process, or the system, may have open.
+fn too_many_files(what: &str) -> Error {
+    Error::unavailable(
+        format!("cannot {what}: too many files are open"),
+        "raise the limit with ulimit -n, or close some; nothing is wrong with the store",
+    )
+}
+
+/// Whether fewer files can be opened than SQLite opens at once: the database, its log and its shared memory.
+fn files_are_used_up() -> bool {
+    let files: Result<Vec<File>, io::Error> = (0..3).map(|_| File::open("/")).collect();
+    files.is_err_and(|error| matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE)))
+}
+
 /// What the file system says to `what` was tried with `path`.
 pub(super) fn explain_io(what: &str, path: &Path, error: io::Error) -> Error {
     let message = format!("cannot {what} {}", path.display());
@@ -94,9 +110,8 @@ pub(super) fn explain_io(what: &str, path: &Path, error: io::Error) -> Error {
         Some(Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG | Errno::NOENT | Errno::ISDIR | Errno::INVAL) => {
             Error::invalid(message, "name a file in a directory of a local disk: sqlite:/path/leases.db")
         }
-        Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::INTR) => {
-            Error::unavailable(message, "try again when the system has more to give")
-        }
+        Some(Errno::MFILE | Errno::NFILE) => too_many_files(&format!("{what} {}", path.display())),
+        Some(Errno::NOMEM | Errno::INTR) => Error::unavailable(message, "try again when the system has more to give"),
         _ => Error::refused(message, WRITABLE),
     };
     explained.because(error)

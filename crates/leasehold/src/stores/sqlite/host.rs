@@ -3,8 +3,12 @@
 use std::{
     fs::{self, File},
     io::{self, Read},
+    path::Path,
 };
 
+use rustix::io::Errno;
+
+use super::faults::explain_io;
 use crate::error::Error;
 
 /// The run of the boot-time clock that this process lives in.
@@ -19,7 +23,11 @@ pub(super) struct Host {
 impl Host {
     /// Of this process.
     pub(super) fn this() -> Result<Self, Error> {
-        let boot_id = read_short("/proc/sys/kernel/random/boot_id").map_err(|error| {
+        let boot_id = "/proc/sys/kernel/random/boot_id";
+        let boot_id = read_short(boot_id).map_err(|error| {
+            if let Some(Errno::MFILE | Errno::NFILE) = Errno::from_io_error(&error) {
+                return explain_io("open", Path::new(boot_id), error);
+            }
             Error::refused(
                 "the boot id of this machine cannot be read",
                 "the embedded store needs /proc, as Linux has it",

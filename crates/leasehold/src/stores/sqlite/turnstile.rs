@@ -1,16 +1,21 @@
 //! One writer at a time, and none starves.
 //!
 //! SQLite's own writers poll for the lock: with eight busy processes some of them wait for seconds and then fail. In
-//! front of it stands a file lock for which the kernel keeps a queue.
+//! front of it stands a file lock, whose waiters the kernel wakes when it is given back. That is not strictly first come,
+//! first served: those who are woken race, and one who comes just then may get in before them. But nobody sleeps while
+//! the lock is free, and shares come out equal.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
     io,
     os::unix::fs::OpenOptionsExt,
+    path::PathBuf,
     sync::{
         Mutex, MutexGuard, PoisonError, TryLockError as MutexTaken,
         atomic::{AtomicUsize, Ordering},
     },
+    thread,
+    time::Duration,
 };
 
 use rustix::fs::OFlags;
@@ -23,6 +28,7 @@ use crate::error::Error;
 pub(super) struct Turnstile {
     /// The lock belongs to the open file, so that two threads which share it must take turns first.
     file: Mutex<File>,
+    path: PathBuf,
     /// How many threads wait for it: nobody passes them.
     queue: AtomicUsize,
 }
@@ -49,7 +55,7 @@ impl Turnstile {
             opened => opened,
         };
         let file = file.map_err(|error| explain_io("open", &path, error))?;
-        Ok(Self { file: Mutex::new(file), queue: AtomicUsize::new(0) })
+        Ok(Self { file: Mutex::new(file), path, queue: AtomicUsize::new(0) })
     }
 
     /// The turn, if nobody has it or waits for it here.
@@ -69,6 +75,31 @@ impl Turnstile {
                 unordered(&error);
                 Some(Turn(file))
             }
+        }
+    }
+
+    /// Waits for the turn, but not for ever: whoever has it may have been stopped. It is asked for now and then, since
+    /// waiting for a file lock has no end.
+    pub(super) fn pass_within(&self, patience: Duration) -> Result<Turn<'_>, Error> {
+        let mut waited = Duration::ZERO;
+        let mut pause = Duration::from_micros(250);
+        loop {
+            if let Some(turn) = self.try_pass() {
+                return Ok(turn);
+            }
+            if waited >= patience {
+                return Err(Error::unavailable(
+                    format!("other processes have kept {} locked for {} s", self.path.display(), patience.as_secs()),
+                    "try again; if it lasts, look for a process that was stopped while it had that file open",
+                ));
+            }
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "before there is a keeper, as SQLite waits for its own locks"
+            )]
+            thread::sleep(pause);
+            waited += pause;
+            pause = (pause * 2).min(Duration::from_millis(10));
         }
     }
 

@@ -344,3 +344,53 @@ fn a_database_that_is_mounted_as_a_single_file_is_refused() {
     let mount = format!("mount --bind {} {}", room.path.display(), target.display());
     with_mounts(&mount, "expect one name only", &target);
 }
+
+#[test]
+fn a_stopped_process_at_the_turnstile_does_not_hold_up_the_first_open_for_ever() {
+    let mut room = Room::new();
+    drop(room.open());
+    let turn = fs::File::open(room.beside("-turn")).unwrap();
+    turn.lock().unwrap();
+    once_opened(&room, |opened| drop(opened.expect("this boot is known: nobody has to wait")));
+    room.reboot("boot 2");
+    once_opened(&room, |opened| {
+        let error = opened.expect_err("a new boot is entered by one at a time");
+        assert!(error.kind() == ErrorKind::Unavailable && error.is_transient(), "{error}");
+        assert!(error.to_string().contains("-turn"), "{error}");
+    });
+    turn.unlock().unwrap();
+    once(&room.open(), "a", 1);
+}
+
+/// Opens the store, which has half a minute for it.
+fn once_opened(room: &Room, check: impl FnOnce(Result<RegisterStore<Sqlite>, Error>)) {
+    let (path, host, clock) = (room.path.to_str().unwrap().to_owned(), room.host.clone(), room.clock.clone());
+    let (done, opened) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(Sqlite::open(&path, &host, clock, &Fixed(77)).map(RegisterStore::new)));
+    check(opened.recv_timeout(std::time::Duration::from_secs(30)).expect("opening has an end"));
+}
+
+pub(super) fn run_out_of_files(path: &Path) {
+    let path = path.to_str().unwrap();
+    let limit = rustix::process::Rlimit { current: Some(64), maximum: Some(64) };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).unwrap();
+    let mut taken = Vec::new();
+    while let Ok(file) = fs::File::open("/dev/null") {
+        taken.push(file);
+    }
+    let mut refusals = 0;
+    while let Err(error) = open_path(path).map(|store| once(&*store, "a", 1)) {
+        refusals += 1;
+        assert!(error.kind() == ErrorKind::Unavailable && error.is_transient(), "{refusals}: {error}");
+        assert!(error.hint().contains("ulimit -n"), "{refusals}: {error}: {}", error.hint());
+        taken.pop().expect("with fewer files open it works");
+    }
+    assert!(refusals >= 4, "{refusals}");
+}
+
+#[test]
+fn too_many_open_files_are_told_from_a_file_that_cannot_be_written() {
+    let room = Room::new();
+    within(&["env"], "run out of files", &room.path);
+    within(&["env"], "run out of files", &room.path);
+}

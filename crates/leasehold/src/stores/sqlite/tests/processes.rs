@@ -29,6 +29,7 @@ fn what_another_process_does() {
         "expect refused" => opening::expect_refused(&path),
         "expect one name only" => opening::expect_one_name_only(&path),
         "fill the disk" => opening::fill_the_disk(&path),
+        "run out of files" => opening::run_out_of_files(&path),
         "take turns" => take_turns(&path),
         "obey" => obey(&path),
         other => panic!("no task {other}"),
