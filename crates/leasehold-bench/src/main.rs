@@ -9,6 +9,7 @@ mod hand_off;
 mod many;
 mod measure;
 mod pair;
+mod redis_wire;
 
 fn main() {
     let mut args = std::env::args().skip(1);
@@ -23,8 +24,11 @@ fn main() {
         "fairness" => fairness::run(),
         "fairness-peer" => fairness::peer(&rest),
         "many" => many::run(),
+        "redis-wire" => redis_wire::run(&rest),
         _ => {
-            eprintln!("usage: leasehold-bench pair | command LEASEHOLD_BINARY | hand-off | fairness | many");
+            eprintln!(
+                "usage: leasehold-bench pair | command LEASEHOLD_BINARY | hand-off | fairness | many | redis-wire"
+            );
             std::process::exit(64);
         }
     }

@@ -5,6 +5,7 @@
 //! * [`given`] says what each store is given to promise; a store that promises less fails.
 //! * [`history`] checks what many processes saw: no two held at once, fences grew, nobody overtook.
 //! * [`taker`] is a process that takes locks and says what happens to it; `lock-taker` is its program.
+//! * [`redis_server`] starts, stops and kills real Redis servers.
 //! * [`torture`] kills, stops and continues such processes by a seeded schedule.
 
 #![allow(
@@ -20,6 +21,7 @@ mod fixture;
 pub mod given;
 pub mod history;
 pub mod processes;
+pub mod redis_server;
 pub mod resource;
 pub mod taker;
 pub mod torture;

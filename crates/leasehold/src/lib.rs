@@ -78,6 +78,9 @@ pub use error::{Contended, Error, ErrorKind, Loss, Problem};
 pub use id::{AttemptId, ClientId};
 pub use name::Name;
 pub use store::Promises;
+#[cfg(feature = "redis-wire")]
+#[doc(hidden)]
+pub use stores::redis_wire;
 pub use stores::{SCHEMES, StoreUrl, registers};
 pub use ticket::{Rights, Ticket};
 pub use ttl::{Ttl, parse_duration};
