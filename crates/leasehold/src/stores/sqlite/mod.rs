@@ -91,6 +91,11 @@ impl Sqlite {
     /// What can be done at once, on this thread. `None`: it has to wait.
     fn commit_at_once(&self, steps: &[(Name, Command)]) -> Option<Result<Outcomes, Error>> {
         let core = &self.core;
+        if transact::takes(steps)
+            && let Err(error) = core.place.require_unmoved()
+        {
+            return Some(Err(error));
+        }
         let mut database = core.try_database()?;
         if let [(name, command)] = steps
             && database.may_be_read(command)
@@ -130,17 +135,11 @@ impl Sqlite {
         }
     }
 
-    /// A short look, on this thread if nobody else uses the connection.
-    fn read<T: Send + 'static>(
+    /// A look, on the lane.
+    fn read_later<T: Send + 'static>(
         &self,
-        read: impl Fn(&Core, &Database) -> Result<T, Error> + Send + 'static,
+        read: impl FnOnce(&Core, &Database) -> Result<T, Error> + Send + 'static,
     ) -> Answer<'_, T> {
-        if let Some(database) = self.core.try_database() {
-            let answer = read(&self.core, &database);
-            if !answer.as_ref().is_err_and(Error::is_transient) {
-                return Box::pin(std::future::ready(answer));
-            }
-        }
         let (reply, answer) = oneshot::channel();
         let job = move |core: &Core| {
             let database = core.database();
@@ -240,13 +239,21 @@ impl Registers for Sqlite {
     }
 
     fn inspect<'a>(&'a self, name: &'a Name) -> Answer<'a, LeaseView> {
+        // At once, if nobody else uses the connection and SQLite need not wait for a lock.
+        if let Some(database) = self.core.try_database() {
+            let answer = database.inspect(name, &*self.core.clock);
+            if !answer.as_ref().is_err_and(Error::is_transient) {
+                return Box::pin(std::future::ready(answer));
+            }
+        }
         let name = name.clone();
-        self.read(move |core, database| database.inspect(&name, &*core.clock))
+        self.read_later(move |core, database| database.inspect(&name, &*core.clock))
     }
 
     fn list<'a>(&'a self, prefix: &'a str) -> Answer<'a, Vec<LeaseView>> {
+        // There may be many of them to read.
         let prefix = prefix.to_owned();
-        self.read(move |core, database| database.list(&prefix, &*core.clock))
+        self.read_later(move |core, database| database.list(&prefix, &*core.clock))
     }
 
     fn send(&self, name: &Name, wake: &Wake) -> Delivery {

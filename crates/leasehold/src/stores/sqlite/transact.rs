@@ -76,6 +76,11 @@ impl Waiting {
     }
 }
 
+/// Whether somebody may be given a lease: not in a database that others have left for another.
+pub(super) fn takes(steps: &[(Name, Command)]) -> bool {
+    steps.iter().any(|(_, command)| matches!(command, Command::Claim(_)))
+}
+
 /// Whether the commit may have to reach the disk.
 fn may_last_forever(command: &Command) -> bool {
     matches!(command, Command::Claim(Claim { ttl: Span::NEVER, .. }))
@@ -172,6 +177,9 @@ impl Database {
         durable: bool,
     ) -> Result<Option<Outcomes>, Fault> {
         let transaction = Transaction::begin(&self.connection)?;
+        if takes(steps) {
+            self.require_newest().map_err(Fault::Ours)?;
+        }
         let mut outcomes = Vec::with_capacity(steps.len());
         let mut changed = false;
         for (name, command) in steps {

@@ -269,3 +269,35 @@ fn a_database_that_was_replaced_under_a_holder_is_noticed_at_its_renewal() {
     let error = pollster::block_on(store.renew_all(vec![(name("a"), renew)])).unwrap_err();
     assert!(error.to_string().contains("replaced") && !error.is_transient(), "{error}");
 }
+
+#[test]
+fn nobody_takes_a_lease_in_a_database_that_was_replaced() {
+    let room = Room::new();
+    let (store, waiter) = (room.open(), room.open());
+    granted(ask(&store, "a", claim(1)).unwrap());
+    assert!(matches!(ask(&waiter, "a", queueing(&waiter, 2)).unwrap(), ClaimReply::Queued(_)));
+    let moved = room.path.with_file_name("moved.db");
+    fs::rename(&room.path, &moved).unwrap();
+    for (store, claim) in [(&store, claim(3)), (&waiter, queueing(&waiter, 2))] {
+        let error = ask(store, "a", claim).unwrap_err();
+        assert!(error.to_string().contains("replaced") && !error.is_transient(), "{error}");
+    }
+    fs::rename(&moved, &room.path).unwrap();
+    assert_eq!(ask(&store, "a", release(1)).unwrap(), ReleaseReply::Released);
+    granted(ask(&waiter, "a", queueing(&waiter, 2)).unwrap());
+}
+
+#[test]
+fn a_list_is_read_off_the_callers_thread() {
+    let room = Room::new();
+    let store = room.open();
+    granted(ask(&store, "a", claim(1)).unwrap());
+    let (open, gate) = std::sync::mpsc::channel::<()>();
+    store.0.later(Job::Read(Box::new(move |_| gate.recv().unwrap())));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(store.inspect(&name("a")).as_mut().poll(&mut context).is_ready());
+    let mut list = store.list("");
+    assert!(list.as_mut().poll(&mut context).is_pending());
+    open.send(()).unwrap();
+    assert_eq!(pollster::block_on(list).unwrap().len(), 1);
+}
