@@ -7,19 +7,22 @@ A lease is a lock with a time limit: if its holder dies, the others go on when t
 it, runs a command, keeps it alive meanwhile, and ends the command if the lease is ever lost, before another can have \
 it.";
 
-pub(crate) const EXAMPLES: &str = "\
+macro_rules! examples {
+    () => {
+        "\
 Examples:
   leasehold run backup -- ./backup.sh              one backup at a time, others wait
   leasehold run report --no-wait -- ./report.sh    skip this time if it still runs
-  leasehold status backup                          who holds it, who waits";
+  leasehold status backup                          who holds it, who waits"
+    };
+}
 
-pub(crate) const MORE: &str = "\
-Examples:
-  leasehold run backup -- ./backup.sh              one backup at a time, others wait
-  leasehold run report --no-wait -- ./report.sh    skip this time if it still runs
-  leasehold status backup                          who holds it, who waits
+pub(crate) const EXAMPLES: &str = examples!();
 
-Exit codes:
+pub(crate) const MORE: &str = concat!(
+    examples!(),
+    "\
+\n\nExit codes:
   0         done
   CMD's     from `run` and `keepalive -- CMD`; 128+N if signal N ended it
   64        bad usage, bad input, or what this store cannot do
@@ -35,7 +38,8 @@ Environment:
   LEASEHOLD_LOG     logs on stderr, for example debug or leasehold=trace
   NO_COLOR          no colours
 
-Durations read 250ms, 30s, 5m or 1h30m.";
+Durations read 250ms, 30s, 5m or 1h30m."
+);
 
 pub(crate) const STORE: &str = "\
 Where leases are kept, as a URL, for example sqlite:/var/lib/leases.db. Without it $LEASEHOLD_STORE is used, and without \

@@ -30,12 +30,24 @@ impl Output {
 
     /// Prints the answer: a JSON document, or text for a person.
     pub(crate) fn answer(self, document: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
-        let line = if self.json {
-            serde_json::to_string(document).map_err(|error| Failure::system("the answer is not JSON", error))?
+        // A reader that has had enough (`leasehold list | head -1`) is no error.
+        print(&self.line(document, text)?).or_else(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => Ok(()),
+            _ => Err(unwritten(&error)),
+        })
+    }
+
+    /// Prints an answer that must arrive: a reader that is gone is an error too.
+    pub(crate) fn deliver(self, document: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
+        print(&self.line(document, text)?).map_err(|error| unwritten(&error))
+    }
+
+    fn line(self, document: &impl Serialize, text: impl FnOnce() -> String) -> Result<String, Failure> {
+        if self.json {
+            serde_json::to_string(document).map_err(|error| Failure::system("the answer is not JSON", error))
         } else {
-            text()
-        };
-        print(&line)
+            Ok(text())
+        }
     }
 
     /// Tells what went wrong.
@@ -44,11 +56,9 @@ impl Output {
         let hint = scrub(&failure.hint);
         if self.json {
             let error = Problem { kind: failure.kind, message: &message, hint: &hint };
-            if let Ok(line) = serde_json::to_string(&ErrorDocument { error }) {
-                // Nowhere is left to say that stdout is gone.
-                let _ = print(&line);
+            if serde_json::to_string(&ErrorDocument { error }).is_ok_and(|line| print(&line).is_ok()) {
+                return;
             }
-            return;
         }
         let paint = Paint::stderr();
         let hint = if hint.is_empty() { String::new() } else { format!("{} {}\n", paint.dim("hint:"), visible(&hint)) };
@@ -75,19 +85,19 @@ pub(crate) fn say(line: impl fmt::Display) {
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
-/// Writes to stdout. A reader that has had enough (`leasehold list | head -1`) is no error.
-fn print(text: &str) -> Result<(), Failure> {
+fn print(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    let written =
-        stdout.write_all(text.as_bytes()).and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush());
-    match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure {
-            exit: crate::exit::Exit::Unavailable,
-            kind: leasehold::ErrorKind::Unavailable,
-            message: format!("the answer could not be written: {error}"),
-            hint: "what was asked for has been done; look at where stdout goes".into(),
-        }),
-        _ => Ok(()),
+    stdout.write_all(text.as_bytes())?;
+    stdout.write_all(b"\n")?;
+    stdout.flush()
+}
+
+fn unwritten(error: &io::Error) -> Failure {
+    Failure {
+        exit: crate::exit::Exit::Unavailable,
+        kind: leasehold::ErrorKind::Unavailable,
+        message: format!("the answer could not be written: {error}"),
+        hint: "what was asked for has been done; look at where stdout goes".into(),
     }
 }
 
@@ -152,9 +162,9 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Takes passwords out of the URLs in a message, wherever they came from: clap repeats an argument that it refuses.
-fn scrub(text: &str) -> Cow<'_, str> {
-    let mut shown = Cow::Borrowed(text);
+/// Takes passwords and tickets out of a message, wherever they came from: clap repeats an argument that it refuses.
+pub(crate) fn scrub(text: &str) -> Cow<'_, str> {
+    let mut shown = without_tickets(text);
     let mut from = 0;
     while let Some(at) = shown[from..].find("://") {
         let start = from + at + 3;
@@ -164,6 +174,22 @@ fn scrub(text: &str) -> Cow<'_, str> {
         let Some(colon) = shown[start..start + last].find(':') else { continue };
         shown.to_mut().replace_range(start + colon..start + last, "");
         from = end - (last - colon);
+    }
+    shown
+}
+
+fn without_tickets(text: &str) -> Cow<'_, str> {
+    const START: &str = "lease1.";
+    let mut shown = Cow::Borrowed(text);
+    let mut from = 0;
+    while let Some(at) = shown[from..].find(START) {
+        let start = from + at + START.len();
+        let ends = |c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '`');
+        let end = shown[start..].find(ends).map_or(shown.len(), |at| start + at);
+        if start < end {
+            shown.to_mut().replace_range(start..end, "…");
+        }
+        from = start;
     }
     shown
 }
@@ -211,6 +237,17 @@ mod tests {
             ("redis://:p@w@h and redis://:x@i", "redis://@h and redis://@i"),
             ("redis://host/a:b@c", "redis://host/a:b@c"),
             ("no url: at@all", "no url: at@all"),
+        ] {
+            assert_eq!(scrub(given), shown);
+        }
+    }
+
+    #[test]
+    fn a_ticket_in_a_message_is_taken_out() {
+        for (given, shown) in [
+            ("unexpected argument 'lease1.abc-_9' found", "unexpected argument 'lease1.…' found"),
+            ("lease1.a=+/b, lease1.c", "lease1.… lease1.…"),
+            ("begins with lease1. and so on", "begins with lease1. and so on"),
         ] {
             assert_eq!(scrub(given), shown);
         }

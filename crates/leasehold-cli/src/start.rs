@@ -14,7 +14,7 @@ use crate::{
     commands,
     exit::Exit,
     failure::{self, Failure},
-    output::Output,
+    output::{self, Output},
 };
 
 const LOG: &str = "LEASEHOLD_LOG";
@@ -30,7 +30,8 @@ pub(crate) fn main() -> Exit {
     panic::set_hook(Box::new(|panic| {
         let _ = writeln!(
             std::io::stderr(),
-            "leasehold: a bug: {panic}\nhint: please report this message with the command that led to it"
+            "leasehold: a bug: {}\nhint: please report this message with the command that led to it",
+            output::scrub(&panic.to_string())
         );
     }));
     or_bug(|| {

@@ -2,7 +2,7 @@
 
 use std::env;
 
-use leasehold::{Client, StoreUrl};
+use leasehold::{Client, SCHEMES, StoreUrl};
 
 use crate::{args::Common, failure::Failure};
 
@@ -61,7 +61,8 @@ fn parse(source: &str, given: &str) -> Result<StoreUrl, Failure> {
             "name a store, for example sqlite:/path/leases.db, or leave it out for the embedded one",
         ));
     }
-    let url = StoreUrl::parse(given).map_err(|error| error.context(source))?;
+    let url = StoreUrl::parse(given)
+        .map_err(|error| Failure { hint: what_there_is(), ..Failure::from(error.context(source)) })?;
     if given.starts_with("memory:") {
         return Err(Failure::usage(
             format!("{source}: memory: keeps leases for one process only, so that no other would see them"),
@@ -69,4 +70,10 @@ fn parse(source: &str, given: &str) -> Result<StoreUrl, Failure> {
         ));
     }
     Ok(url)
+}
+
+/// The stores of this build that processes share.
+fn what_there_is() -> String {
+    let shared = SCHEMES.iter().filter(|(scheme, _)| *scheme != "memory").map(|(_, example)| *example);
+    format!("this build has {}", shared.collect::<Vec<_>>().join(", "))
 }

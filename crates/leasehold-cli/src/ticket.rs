@@ -18,8 +18,8 @@ const MOST_BYTES: u64 = 64 * 1024;
 /// Reads it from `--ticket`, `--ticket-file`, stdin or the variable, in this order.
 pub(crate) fn read(args: &TicketArgs) -> Result<Ticket, Failure> {
     let (source, text) = match (&args.ticket, &args.ticket_file) {
-        (Some(ticket), _) if ticket == "-" => ("stdin".to_owned(), all_of("stdin", io::stdin().lock())?),
-        (Some(ticket), _) => ("--ticket".to_owned(), ticket.clone()),
+        (Some(ticket), _) if &**ticket == "-" => ("stdin".to_owned(), all_of("stdin", io::stdin().lock())?),
+        (Some(ticket), _) => ("--ticket".to_owned(), ticket.to_string()),
         (None, Some(path)) => {
             let source = path.display().to_string();
             let file = File::open(path).map_err(|error| unreadable(&source, &error))?;

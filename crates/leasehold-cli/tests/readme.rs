@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{path::Path, process::Command};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 const README: &str = include_str!("../../../README.md");
 
@@ -77,6 +80,38 @@ fn sources(folder: &Path, found: &mut String) {
             found.push_str(&std::fs::read_to_string(path).unwrap());
         }
     }
+}
+
+/// The Markdown files of a folder, and of those below it.
+fn manuals(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            manuals(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_file_that_the_manuals_link_to_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut pages = vec![root.join("README.md"), root.join("CONTRIBUTING.md"), root.join("SECURITY.md")];
+    manuals(&root.join("docs"), &mut pages);
+    let mut links = 0;
+    for page in pages {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = target.split('#').next().unwrap_or_default();
+            if file.is_empty() || file.contains("://") || file.contains(char::is_whitespace) {
+                continue;
+            }
+            links += 1;
+            assert!(page.parent().unwrap().join(file).exists(), "{} links to {target}", page.display());
+        }
+    }
+    assert!(links > 10, "{links}");
 }
 
 #[test]

@@ -8,17 +8,19 @@ mod terminal;
 
 use std::{io, os::unix::process::CommandExt, process::Command};
 
+use leasehold::clock::Moment;
 use rustix::{
     io::Errno,
     process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, test_kill_process_group, waitpid},
 };
 use tokio::signal::unix::{self, SignalKind, signal};
 
+use self::supervise::now;
 use crate::exit::Exit;
 
 pub(crate) use self::{
     signals::Signals,
-    supervise::{Outcome, Watch, now, supervise},
+    supervise::{Outcome, Watch, supervise},
     terminal::Terminal,
 };
 
@@ -40,11 +42,17 @@ pub(super) enum Change {
 
 impl Child {
     /// Starts CMD. Must be called on the main thread: CMD dies with the thread that started it.
-    pub(crate) fn spawn(mut command: Command, terminal: &mut Terminal, signals: &mut Signals) -> io::Result<Self> {
+    /// Not from `due` on, see [`was_too_late`](Self::was_too_late): we may have been paused since the grant.
+    pub(crate) fn spawn(
+        mut command: Command,
+        terminal: &mut Terminal,
+        signals: &mut Signals,
+        due: Moment,
+    ) -> io::Result<Self> {
         // Listen first, or the end of a short CMD is missed.
         let changes = signal(SignalKind::child())?;
         command.process_group(0);
-        sys::before_exec(&mut command, terminal.for_start());
+        sys::before_exec(&mut command, terminal.for_start(), due);
         let child = match command.spawn() {
             Ok(child) => child,
             Err(error) => {
@@ -57,6 +65,11 @@ impl Child {
         let child = Self { group, changes, ended: false };
         signals.listen_for_child()?;
         Ok(child)
+    }
+
+    /// Whether CMD was not started because it was due to end already.
+    pub(crate) fn was_too_late(error: &io::Error) -> bool {
+        error.raw_os_error() == Some(sys::TOO_LATE)
     }
 
     /// The next thing that happens to CMD itself. Cancel-safe. Never again after its end.

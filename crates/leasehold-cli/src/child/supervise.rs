@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::{
-    Lease, Loss, Ttl,
+    Lease, Loss,
     clock::{Clock, Moment, SystemClock, Timer},
 };
 use rustix::process::Signal;
@@ -20,8 +20,6 @@ pub(crate) struct Watch<'a> {
     pub(crate) on_lost: OnLost,
     /// What is kept of the validity to end CMD in.
     pub(crate) grace: Duration,
-    /// When `--max-hold` is over.
-    pub(crate) latest: Moment,
 }
 
 /// How it ended.
@@ -29,6 +27,8 @@ pub(crate) struct Watch<'a> {
 pub(crate) enum Outcome {
     /// CMD ended by itself, and may have outlived its lease.
     Ended { exit: Exit, outlived: Option<Loss> },
+    /// There was not enough left of the lease to start CMD.
+    NotStarted { loss: Option<Loss> },
     /// The lease was lost, and CMD was ended.
     Stopped {
         /// `None`: it could not be renewed, and was about to run out.
@@ -46,24 +46,17 @@ pub(crate) fn now() -> Moment {
 impl Watch<'_> {
     /// Until when CMD may run at most. It moves with each renewal.
     pub(super) fn deadline(&self) -> Moment {
-        self.lease.deadline().min(self.latest)
+        self.lease.deadline()
     }
 
-    /// A lease that ran out because it had grown as old as it may reads as expired: its deadline could not be moved.
-    fn explain(&self, loss: Option<Loss>) -> Option<Loss> {
-        let margin = match self.lease.ttl() {
-            Ttl::For(ttl) => ttl / 50 + Duration::from_millis(50),
-            Ttl::Never => Duration::ZERO,
-        };
-        let capped = self.latest != Moment::NEVER && self.lease.deadline() + margin >= self.latest;
-        match loss {
-            None | Some(Loss::Expired) if capped => Some(Loss::Capped),
-            loss => loss,
-        }
+    /// How it was lost, or is about to be; `None`: it only could not be renewed.
+    pub(crate) fn loss(&self) -> Option<Loss> {
+        let ahead = Some(self.lease.lapse()).filter(|lapse| *lapse != Loss::Expired);
+        self.lease.loss().or(ahead)
     }
 
     /// When to begin to end CMD, or to say that its lease is lost.
-    fn due(&self) -> Moment {
+    pub(crate) fn due(&self) -> Moment {
         match self.on_lost {
             OnLost::Stop => self.deadline() - self.grace,
             OnLost::Warn => self.deadline(),
@@ -93,16 +86,16 @@ pub(crate) async fn supervise(
                 if now() < watch.due() {
                     continue;
                 }
-                watch.explain(watch.lease.loss())
+                watch.loss()
             }
-            loss = watch.lease.lost(), if outlived.is_none() => watch.explain(Some(loss)),
+            loss = watch.lease.lost(), if outlived.is_none() => Some(loss),
             signal = signals.next() => {
                 child.signal(signal);
                 continue;
             }
             change = child.change() => match change {
                 // It ended while we were paused, and perhaps too late.
-                Change::Ended(_) if watch.is_over() => watch.explain(watch.lease.loss()),
+                Change::Ended(_) if watch.is_over() => watch.loss(),
                 Change::Ended(exit) => return Outcome::Ended { exit, outlived },
                 Change::Stopped(signal) => {
                     pause(child, terminal, signal, || watch.is_over());

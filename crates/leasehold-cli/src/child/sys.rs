@@ -16,6 +16,7 @@ use std::{
     ptr,
 };
 
+use leasehold::clock::{Clock, Moment, SystemClock};
 use rustix::process::{Pid, Signal, getpid, kill_current_process_group};
 
 /// Whether this signal is ignored, as `nohup` does with SIGHUP.
@@ -65,16 +66,19 @@ pub(super) fn stop_our_group(signal: Signal) {
 
 /// What the child does before it becomes CMD: die when we die, and take the terminal, so that CMD never finds itself in
 /// the background.
-pub(super) fn before_exec(command: &mut Command, tty: Option<BorrowedFd<'_>>) {
+pub(super) fn before_exec(command: &mut Command, tty: Option<BorrowedFd<'_>>, due: Moment) {
     let parent = getpid();
     let tty = tty.map(|tty| tty.as_raw_fd());
     // SAFETY: the closure makes system calls only, no allocation and no lock. `tty` is open until `spawn` returns.
     unsafe {
-        command.pre_exec(move || become_child(parent, tty));
+        command.pre_exec(move || become_child(parent, tty, due));
     }
 }
 
-fn become_child(parent: Pid, tty: Option<i32>) -> io::Result<()> {
+/// What the child says when it is too late to become CMD; `exec` itself never does.
+pub(super) const TOO_LATE: i32 = libc::ETIME;
+
+fn become_child(parent: Pid, tty: Option<i32>, due: Moment) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     // We may have been killed before the line above: then nobody will send that signal.
@@ -86,6 +90,10 @@ fn become_child(parent: Pid, tty: Option<i32>) -> io::Result<()> {
         let tty = unsafe { BorrowedFd::borrow_raw(tty) };
         // A terminal that went away is no reason to not run.
         let _ = without_ttou(|| rustix::termios::tcsetpgrp(tty, getpid()));
+    }
+    // As late as can be: a pause after this line is one while CMD runs.
+    if SystemClock.now() >= due {
+        return Err(io::Error::from_raw_os_error(TOO_LATE));
     }
     Ok(())
 }

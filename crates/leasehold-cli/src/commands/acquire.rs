@@ -2,9 +2,8 @@
 
 use leasehold::{Lease, Ttl};
 use serde::Serialize;
-use tokio::time::timeout;
 
-use super::run::{claim, close, close_after, listen};
+use super::run::{claim, close, close_after, give_back, listen};
 use crate::{
     args,
     exit::Exit,
@@ -63,9 +62,9 @@ async fn hand_out(context: &Context, lease: Lease, client: &leasehold::Client) -
         attempts,
         waited_ms: millis(waited),
     };
-    if let Err(failure) = context.output.answer(&document, || text.clone()) {
-        let _ = timeout(std::time::Duration::from_secs(5), client.release(&ticket)).await;
-        return Err(Failure { hint: "the lease was given back; look at where stdout goes".into(), ..failure });
+    if let Err(failure) = context.output.deliver(&document, || text.clone()) {
+        let failure = Failure { hint: "the lease was given back; look at where stdout goes".into(), ..failure };
+        return Err(give_back(client, ticket, failure).await);
     }
     if !context.output.is_json() {
         let fence = ticket.fence().map(|fence| format!(" with fence {fence}")).unwrap_or_default();

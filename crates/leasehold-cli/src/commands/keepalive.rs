@@ -1,12 +1,12 @@
 //! `leasehold keepalive [-- CMD…]`
 
-use leasehold::{Lease, clock::Moment};
+use leasehold::Lease;
 use rustix::process::Signal;
 use tokio::select;
 
 use super::{
     renew::Document,
-    run::{close, grace, guard, listen, stopped, timer},
+    run::{close, grace, guard, listen, not_started, stopped, timer},
 };
 use crate::{
     args::{self, OnLost},
@@ -35,10 +35,11 @@ pub(crate) async fn run(context: &Context, args: args::Keepalive) -> Result<Exit
     let result = if args.command.is_empty() {
         until_stopped(context, &lease, &mut signals).await
     } else {
-        let mut watch = Watch { timer: timer()?, lease: &lease, on_lost: OnLost::Stop, grace, latest: Moment::NEVER };
+        let mut watch = Watch { timer: timer()?, lease: &lease, on_lost: OnLost::Stop, grace };
         match guard(&mut watch, &mut signals, &store, &args.command).await {
             Ok(Outcome::Ended { exit, .. }) => Ok(exit),
             Ok(Outcome::Stopped { loss, gone }) => Err(stopped(lease.name(), loss, gone)),
+            Ok(Outcome::NotStarted { loss }) => Err(not_started(lease.name(), loss)),
             Err(failure) => Err(failure),
         }
     };

@@ -3,14 +3,14 @@
 use std::{ffi::OsString, process::Command, time::Duration};
 
 use leasehold::{
-    Client, Lease, Lock, Loss, Rights, Ttl,
-    clock::{Clock, Moment, SystemClock, Timer},
+    Client, Error, Lease, Lock, Loss, Rights, Ticket, Ttl,
+    clock::{Clock, SystemClock, Timer},
 };
-use tokio::time::timeout;
+use tokio::{select, time::timeout};
 
 use crate::{
     args::{self, ClaimArgs},
-    child::{Child, Outcome, Signals, Terminal, Watch, now, supervise},
+    child::{Child, Outcome, Signals, Terminal, Watch, supervise},
     exit::Exit,
     failure::Failure,
     output,
@@ -21,6 +21,9 @@ use crate::{
 
 /// How long the store may take to hear that CMD is done. After that, the lease runs out by itself.
 const TO_RELEASE: Duration = Duration::from_secs(5);
+
+/// How much longer it may take if the lease never runs out.
+const TO_INSIST: Duration = Duration::from_secs(25);
 
 pub(crate) async fn run(context: &Context, args: args::Run) -> Result<Exit, Failure> {
     let grace = grace(args.grace, args.claim.ttl, args.max_hold)?;
@@ -49,17 +52,19 @@ pub(crate) async fn run(context: &Context, args: args::Run) -> Result<Exit, Fail
         }
     };
 
-    let latest = args.max_hold.map_or(Moment::NEVER, |span| now() + span);
-    let mut watch = Watch { timer, lease: &lease, on_lost: args.on_lost, grace, latest };
+    let mut watch = Watch { timer, lease: &lease, on_lost: args.on_lost, grace };
     let outcome = guard(&mut watch, &mut signals, &store, &args.command).await;
     let result = match outcome {
         Ok(Outcome::Ended { exit, outlived: before }) => {
             // CMD's own word counts, unless it says that all is well: it may have worked beside another.
-            let after = release(lease).await;
-            match before.or(after) {
-                Some(loss) if exit == Exit::Command(0) => Err(outlived(&args.name, loss)),
-                Some(loss) => {
-                    output::say(outlived(&args.name, loss).message);
+            let problem = match release(&client, lease, &mut signals).await {
+                Ok(after) => before.or(after).map(|loss| outlived(&args.name, loss)),
+                Err(failure) => Some(failure),
+            };
+            match problem {
+                Some(failure) if exit == Exit::Command(0) => Err(failure),
+                Some(failure) => {
+                    output::say(format_args!("{}; {}", failure.message, failure.hint));
                     Ok(exit)
                 }
                 None => Ok(exit),
@@ -70,18 +75,35 @@ pub(crate) async fn run(context: &Context, args: args::Run) -> Result<Exit, Fail
             if gone {
                 // Nothing of ours is at work: another need not wait for the rest of our time.
                 let _ = timeout(Duration::from_secs(1), lease.release()).await;
+            } else {
+                // CMD may still be at work: only time may free the name.
+                drop(lease.detach());
             }
             Err(failure)
         }
-        Err(failure) => {
-            // CMD never ran, so that there is no shortest hold to keep either.
-            let ticket = lease.detach();
-            let _ = timeout(TO_RELEASE, client.release(&ticket)).await;
-            Err(failure)
+        Ok(Outcome::NotStarted { loss }) => {
+            Err(give_back(&client, lease.detach(), not_started(&args.name, loss)).await)
         }
+        // CMD never ran, so that there is no shortest hold to keep either.
+        Err(failure) => Err(give_back(&client, lease.detach(), failure).await),
     };
-    close(client).await;
+    match &result {
+        Err(failure) => close_after(client, failure).await,
+        Ok(_) => close(client).await,
+    }
     result
+}
+
+/// Gives back what was not used, and says so where that fails.
+pub(super) async fn give_back(client: &Client, ticket: Ticket, failure: Failure) -> Failure {
+    if let Ok(Ok(_)) = timeout(TO_RELEASE, client.release(&ticket)).await {
+        return failure;
+    }
+    let hint = match ticket.ttl() {
+        Ttl::Never => how_to_break(ticket.name(), ticket.fence()),
+        Ttl::For(_) => "the lease could not be given back, and ends by itself".to_owned(),
+    };
+    Failure { hint, ..failure }
 }
 
 /// The claim that the arguments describe.
@@ -126,8 +148,11 @@ pub(super) async fn guard(
         command.env("LEASEHOLD_STORE", url);
     }
     let mut terminal = Terminal::open();
-    let mut child =
-        Child::spawn(command, &mut terminal, signals).map_err(|error| Failure::not_started(program, &error))?;
+    let mut child = match Child::spawn(command, &mut terminal, signals, watch.due()) {
+        Ok(child) => child,
+        Err(error) if Child::was_too_late(&error) => return Ok(Outcome::NotStarted { loss: watch.loss() }),
+        Err(error) => return Err(Failure::not_started(program, &error)),
+    };
     let outcome = supervise(&mut child, &mut terminal, signals, watch).await;
     terminal.take_back();
     if let Outcome::Stopped { .. } = outcome {
@@ -147,21 +172,56 @@ pub(super) fn listen() -> Result<Signals, Failure> {
 }
 
 /// Gives the lease back; says how it was lost, if it was.
-async fn release(lease: Lease) -> Option<Loss> {
+async fn release(client: &Client, lease: Lease, signals: &mut Signals) -> Result<Option<Loss>, Failure> {
     let lost = lease.loss();
-    match timeout(TO_RELEASE, lease.release()).await {
-        Ok(Ok(true)) => None,
-        Ok(Ok(false)) => Some(lost.unwrap_or(Loss::Expired)),
-        Ok(Err(leasehold::Error::Lost { loss, .. })) => Some(loss),
-        Ok(Err(error)) => {
-            output::say(format_args!("the lease could not be released, and ends by itself: {error}"));
-            None
+    let lasting = (lease.ttl() == Ttl::Never).then(|| lease.share(Rights::RENEW));
+    let why = match timeout(TO_RELEASE, lease.release()).await {
+        Ok(Ok(true)) => return Ok(None),
+        Ok(Ok(false)) => return Ok(Some(lost.unwrap_or(Loss::Expired))),
+        Ok(Err(Error::Lost { loss, .. })) => return Ok(Some(loss)),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "the store gave no answer in time".to_owned(),
+    };
+    match lasting {
+        None => {
+            output::say(format_args!("the lease could not be released, and ends by itself: {why}"));
+            Ok(None)
         }
-        Err(_) => {
-            output::say("the lease could not be released in time, and ends by itself");
-            None
-        }
+        Some(ticket) => insist(client, &ticket, &why, signals).await.map(|()| None),
     }
+}
+
+/// A lease that never expires blocks everybody until it is released: the keeper goes on trying, and we wait for it.
+async fn insist(client: &Client, ticket: &Ticket, why: &str, signals: &mut Signals) -> Result<(), Failure> {
+    let name = ticket.name();
+    output::say(format_args!(
+        "the lease on {name} never expires, and could not be released yet ({why}): trying for {} more",
+        output::span(TO_INSIST)
+    ));
+    select! {
+        _ = timeout(TO_INSIST, client.clone().close()) => {}
+        _ = signals.next() => {}
+    }
+    match timeout(Duration::from_secs(1), client.check(ticket)).await {
+        Ok(Err(Error::Lost { .. })) => Ok(()),
+        _ => Err(Failure {
+            exit: Exit::Unavailable,
+            kind: leasehold::ErrorKind::Unavailable,
+            message: format!("the lease on {name} never expires, and could not be released: {why}"),
+            hint: how_to_break(name, ticket.fence()),
+        }),
+    }
+}
+
+fn how_to_break(name: &leasehold::Name, fence: Option<u64>) -> String {
+    let fence = fence.map_or("N".to_owned(), |fence| fence.to_string());
+    let name = name.as_str();
+    let quoted = if name.contains(|c: char| !c.is_alphanumeric() && !"/._:@-".contains(c)) {
+        format!("'{}'", name.replace('\'', r"'\''"))
+    } else {
+        name.to_owned()
+    };
+    format!("it is held for ever unless you say `leasehold break {quoted} --fence {fence}` once the store is back")
 }
 
 /// Waits for what the library still has to tell the store: a place in the queue to give up, say.
@@ -179,6 +239,15 @@ fn outlived(name: &leasehold::Name, loss: Loss) -> Failure {
     Failure::lost(
         format!("the lease on {name} was lost while the command ran: {loss}"),
         "what the command did last may have overlapped with another holder",
+    )
+}
+
+/// The lease ran out, or nearly so, before CMD could be started.
+pub(super) fn not_started(name: &leasehold::Name, loss: Option<Loss>) -> Failure {
+    let loss = loss.map_or_else(|| "too little of it is left".to_owned(), |loss| loss.to_string());
+    Failure::lost(
+        format!("the lease on {name} is lost: {loss}; the command was not started"),
+        "the machine or this process was paused for too long; try again, or give a longer --ttl",
     )
 }
 
@@ -248,6 +317,32 @@ mod tests {
         assert_eq!(grace(Some(secs(10)), Ttl::For(secs(30)), None).unwrap(), secs(10));
         assert_eq!(grace(Some(secs(11)), Ttl::For(secs(30)), None).unwrap_err().exit, Exit::Usage);
         assert_eq!(grace(Some(secs(5)), Ttl::For(secs(30)), Some(secs(5))).unwrap_err().exit, Exit::Usage);
+    }
+
+    #[tokio::test]
+    async fn past_the_deadline_the_command_is_not_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", dir.path().join("leases.db").display());
+        let store = Chosen::new(&args::Common { store: Some(url.into()), json: false }).unwrap();
+        let client = store.open().await.unwrap();
+        let ran = dir.path().join("ran");
+        let command = ["touch".into(), ran.clone().into_os_string()];
+        for (pause, starts) in [(0, true), (300, false)] {
+            let lock = client.lock("x").unwrap().ttl(Duration::from_millis(300)).keep_alive(false);
+            let lock = if starts { lock.ttl(secs(30)) } else { lock };
+            let lease = lock.acquire().await.unwrap();
+            // As a process that is stopped between the grant and the start.
+            std::thread::sleep(Duration::from_millis(pause));
+            let grace = Duration::from_millis(10);
+            let mut watch = Watch { timer: timer().unwrap(), lease: &lease, on_lost: args::OnLost::Stop, grace };
+            let outcome = guard(&mut watch, &mut listen().unwrap(), &store, &command).await.unwrap();
+            assert_eq!(matches!(outcome, Outcome::Ended { .. }), starts, "{outcome:?}");
+            assert_eq!(matches!(outcome, Outcome::NotStarted { .. }), !starts, "{outcome:?}");
+            assert_eq!(ran.exists(), starts);
+            let _ = std::fs::remove_file(&ran);
+            let _ = lease.release().await;
+        }
+        assert_eq!(not_started(&"x".parse().unwrap(), None).exit, Exit::Lost);
     }
 
     #[test]

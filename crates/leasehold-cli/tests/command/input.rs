@@ -134,6 +134,46 @@ fn logs_come_only_when_asked_for_and_on_stderr() {
 }
 
 #[test]
+fn a_ticket_at_the_wrong_place_is_not_repeated() {
+    let store = Store::new();
+    let ticket = store.acquire(&["x"]);
+    let option = format!("--tickets={ticket}");
+    for args in [&["check", &ticket][..], &["--json", "check", &ticket], &[&ticket], &["renew", &option]] {
+        let done = store.leasehold(args);
+        assert_eq!(done.code, 64, "{done:?}");
+        assert!(!done.out.contains(&ticket) && !done.err.contains(&ticket), "{done:?}");
+        assert!(
+            args.contains(&option.as_str()) || (done.out + &done.err).contains("lease1.…"),
+            "what was wrong is said"
+        );
+    }
+}
+
+#[test]
+fn a_store_that_would_be_refused_is_not_offered() {
+    for url in ["zookeeper://h", "leases.db"] {
+        let done = done(&mut bare(&["--store", url, "list"]));
+        assert!(done.err.contains("this build has sqlite:"), "{done:?}");
+        assert!(!done.err.contains("memory"), "{done:?}");
+    }
+}
+
+#[test]
+fn a_ticket_whose_reader_is_gone_is_given_back() {
+    let store = Store::new();
+    for json in [&[][..], &["--json"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = store.command(&["acquire", "x"]);
+        let child = command.args(json).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+        let done = Done::from(child.wait_with_output().unwrap());
+        assert_eq!(done.code, 69, "{done:?}");
+        assert!(done.err.contains("given back"), "{done:?}");
+        assert!(!store.is_held("x"));
+    }
+}
+
+#[test]
 fn a_ticket_that_could_not_be_printed_is_given_back() {
     let store = Store::new();
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();

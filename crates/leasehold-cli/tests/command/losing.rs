@@ -154,6 +154,71 @@ fn with_warn_the_command_goes_on_and_success_becomes_79() {
 }
 
 #[test]
+fn a_lease_whose_command_could_not_be_ended_is_not_given_back() {
+    let store = Store::new();
+    // One of the command's group is dead and never reaped, since its parent left the group: the group stays.
+    let script = "sh -c 'sleep 300 & exec setsid sh -c \"echo \\$\\$ > keeper; exec sleep 300\"' & wait";
+    let mut command = store.command(&["run", "x", "--ttl", "30s", "--grace", "500ms", "--", "sh", "-c", script]);
+    // What stays behind must not hold our pipes open.
+    command.stdout(std::process::Stdio::null()).stderr(fs::File::create(store.path("err")).unwrap());
+    let mut victim = command.spawn().unwrap();
+    let keeper: i32 = store.wait_for_file("keeper").trim().parse().unwrap();
+    assert_eq!(store.leasehold(&["break", "x", "--fence", &fence(&store)]).code, 0);
+    let code = victim.wait().unwrap().code();
+    let held = store.is_held("x");
+    kill_process(Pid::from_raw(keeper).unwrap(), Signal::KILL).unwrap();
+    assert_eq!(code, Some(79));
+    let told = fs::read_to_string(store.path("err")).unwrap();
+    assert!(told.contains("has not ended yet"), "{told}");
+    assert!(held, "what may still be at work keeps its name until its time is up");
+}
+
+/// Runs a command under a lease that never expires, and takes the store away before it ends with `exit`.
+fn never_released(store: &Store, exit: &str) -> (Running, fs::File) {
+    let script = format!("echo > up; while ! [ -e go ]; do sleep 0.02; done; exit {exit}");
+    let running = store.start(&["run", "x", "--ttl", "never", "--", "sh", "-c", &script]);
+    store.wait_for_file("up");
+    let turn = fs::File::open(store.path("leases.db-turn")).unwrap();
+    turn.lock().unwrap();
+    fs::write(store.path("go"), "").unwrap();
+    (running, turn)
+}
+
+#[test]
+fn a_lease_that_never_expires_and_cannot_be_released_is_69_and_says_how_to_break_it() {
+    for (exit, code) in [("0", 69), ("5", 5)] {
+        let store = Store::new();
+        let (running, turn) = never_released(&store, exit);
+        let start = std::time::Instant::now();
+        let fence = fence(&store);
+        if exit == "5" {
+            // Who does not want to wait says so.
+            thread::sleep(Duration::from_secs(7));
+            running.signal(Signal::TERM);
+        }
+        let done = running.end();
+        assert_eq!(done.code, code, "{done:?}");
+        assert!(start.elapsed() >= Duration::from_secs(if exit == "0" { 25 } else { 7 }), "{done:?}");
+        assert!(done.err.contains("trying for"), "{done:?}");
+        assert!(done.err.contains(&format!("leasehold break x --fence {fence}")), "{done:?}");
+        assert!(!done.err.contains("by itself"), "{done:?}");
+        drop(turn);
+        assert!(store.is_held("x"));
+    }
+}
+
+#[test]
+fn a_lease_that_never_expires_is_released_when_the_store_is_back() {
+    let store = Store::new();
+    let (running, turn) = never_released(&store, "0");
+    thread::sleep(Duration::from_secs(7));
+    drop(turn);
+    let done = running.end();
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(!store.is_held("x"));
+}
+
+#[test]
 fn killed_with_9_we_take_the_command_along() {
     let store = Store::new();
     let script = "echo $$ > pid; while :; do sleep 0.05; done";

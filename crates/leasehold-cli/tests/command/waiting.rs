@@ -76,6 +76,19 @@ fn once_queued_a_store_that_goes_away_is_waited_for_and_is_69_at_the_end() {
 }
 
 #[test]
+fn a_store_that_is_away_when_a_short_wait_ends_is_69_and_not_75() {
+    let store = Store::new();
+    store.acquire(&["x", "--ttl", "2m"]);
+    let waiter = store.start(&["run", "x", "--wait", "2s", "--json", "--", "true"]);
+    eventually("it waits", || store.status("x")["queue"].as_array().unwrap().len() == 1);
+    let turn = fs::File::open(store.path("leases.db-turn")).unwrap();
+    turn.lock().unwrap();
+    let done = waiter.end();
+    assert_eq!(done.code, 69, "{done:?}");
+    assert_eq!(done.json()["error"]["kind"], "unavailable", "{done:?}");
+}
+
+#[test]
 fn waiters_are_served_in_the_order_in_which_they_came() {
     let store = Store::new();
     let ticket = store.acquire(&["x"]);

@@ -136,6 +136,11 @@ impl Lease {
         self.held.loss()
     }
 
+    /// How it would be lost if its deadline passed as things stand: [`Loss::Capped`] if no renewal can move it any more.
+    pub fn lapse(&self) -> Loss {
+        self.held.lapse(self.core.clock.now())
+    }
+
     /// Ends when the lease is lost, and says how. It always comes, with the network or without, before the store could
     /// grant the name to another.
     pub async fn lost(&self) -> Loss {
