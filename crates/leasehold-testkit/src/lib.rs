@@ -1,6 +1,6 @@
 //! The promises of Leasehold, as tests that any store can be held to.
 //!
-//! * [`conformance!`] makes one test of each promise for each store: a store's test file is one line.
+//! * [`conformance!`](macro@conformance) makes one test of each promise for each store: a store's test file is one line.
 //! * [`process_conformance!`] does the same with real processes, which are killed, stopped and continued.
 //! * [`given`] says what each store is given to promise; a store that promises less fails.
 //! * [`history`] checks what many processes saw: no two held at once, fences grew, nobody overtook.

@@ -43,10 +43,10 @@ macro_rules! promises {
     ($d:tt $($group:ident { $($name:ident)* })*) => {
         /// One test for each promise and store, and one that fails if a store of this build is missing.
         ///
-        /// ```ignore
+        /// ```
         /// leasehold_testkit::conformance! {
-        ///     memory => Fixture::memory(),
-        ///     sqlite => Fixture::sqlite(),
+        ///     memory => leasehold_testkit::Fixture::memory(),
+        ///     sqlite => leasehold_testkit::Fixture::sqlite(),
         /// }
         /// ```
         #[macro_export]

@@ -68,8 +68,8 @@ macro_rules! process_promises {
     ($d:tt $($group:ident { $($name:ident)* })*) => {
         /// One test for each promise and store; `lock-taker` must be a program of the package whose test this is.
         ///
-        /// ```ignore
-        /// leasehold_testkit::process_conformance! { sqlite => Fixture::sqlite() }
+        /// ```
+        /// leasehold_testkit::process_conformance! { sqlite => leasehold_testkit::Fixture::sqlite() }
         /// ```
         #[macro_export]
         macro_rules! process_conformance {
