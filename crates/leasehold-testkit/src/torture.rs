@@ -9,7 +9,7 @@ use leasehold::clock::{Clock as _, SystemClock};
 
 use crate::{
     Fixture,
-    history::{Event, Hold, What, check},
+    history::{Event, Fifo, Hold, What, check},
     taker::{Job, Order, Taker, Task},
 };
 
@@ -37,7 +37,7 @@ impl Torture {
     /// Tortures, and gives the holds of a history that is in order. Panics with the seed if it is not.
     pub fn run(self, fixture: &Fixture, program: &Path) -> Vec<Hold> {
         let events = self.history(fixture, program);
-        match check(&events) {
+        match check(&events, Fifo::Undisturbed) {
             Ok(holds) => holds,
             Err(violations) => {
                 let all: Vec<String> = violations.iter().map(ToString::to_string).collect();
@@ -111,7 +111,8 @@ impl Torture {
 }
 
 fn holds(events: &[Event]) -> bool {
-    let last = events.iter().rev().find(|event| !matches!(event.what, What::Stopped | What::Continued));
+    let last =
+        events.iter().rev().find(|event| !matches!(event.what, What::Signalled | What::Stopped | What::Continued));
     last.is_some_and(|event| matches!(event.what, What::Acquired { .. } | What::Worked))
 }
 

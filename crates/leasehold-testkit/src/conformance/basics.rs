@@ -45,7 +45,7 @@ pub(super) async fn a_wait_ends_when_its_time_is_up_and_not_before(fixture: &Fix
     let took = client.now().since(began);
     assert!(took >= wait, "it gave up after {took:?}");
     assert!(took < wait + EPSILON, "it gave up after {took:?} only");
-    assert!(refused.waited >= wait);
+    assert!(refused.waited >= wait - ms(100), "{:?}", refused.waited);
     assert_eq!(refused.holder.unwrap().fence, lease.fence());
     assert_eq!(super::kit::waiters(&client, lock.name()).await, 0);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Event, Hold, Violation, What};
+use super::{Event, Fifo, Hold, Violation, What};
 
 /// One acquisition: from asking to the end, whatever that is.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ struct Attempt {
 }
 
 /// The holds, in order, of a history about one name; or everything about it that must not be.
-pub fn check(events: &[Event]) -> Result<Vec<Hold>, Vec<Violation>> {
+pub fn check(events: &[Event], fifo: Fifo) -> Result<Vec<Hold>, Vec<Violation>> {
     let mut parties: BTreeMap<&str, Vec<&Event>> = BTreeMap::new();
     for event in events {
         parties.entry(&event.party).or_default().push(event);
@@ -46,7 +46,15 @@ pub fn check(events: &[Event]) -> Result<Vec<Hold>, Vec<Violation>> {
     }
     overlaps(&holds, &mut violations);
     fences(&holds, &mut violations);
-    overtaken(&attempts, &mut violations);
+    let disturbances: Vec<u64> = match fifo {
+        Fifo::Always => Vec::new(),
+        Fifo::Undisturbed => events
+            .iter()
+            .filter(|e| matches!(e.what, What::Signalled | What::Stopped | What::Killed))
+            .map(|e| e.at)
+            .collect(),
+    };
+    overtaken(&attempts, &disturbances, &mut violations);
     if violations.is_empty() { Ok(holds) } else { Err(violations) }
 }
 
@@ -65,8 +73,8 @@ fn attempts_of(party: &str, events: &[&Event]) -> Result<Vec<Attempt>, String> {
                 (open, still) = (true, None);
                 continue;
             }
-            What::Stopped => still = Some(at),
-            What::Continued | What::Killed => {}
+            What::Stopped => still = still.or(Some(at)),
+            What::Signalled | What::Continued | What::Killed => {}
             _ => still = None,
         }
         let Some(attempt) = attempts.last_mut().filter(|_| open) else {
@@ -95,7 +103,7 @@ fn attempts_of(party: &str, events: &[&Event]) -> Result<Vec<Attempt>, String> {
                 }
                 attempt.worked = Some(at);
             }
-            What::Stopped => attempt.disturbed = attempt.disturbed.or(Some(at)),
+            What::Signalled | What::Stopped => attempt.disturbed = attempt.disturbed.or(Some(at)),
             What::Killed => {
                 attempt.disturbed = attempt.disturbed.or(Some(at));
                 // One that stood still relied on nothing until it was killed.
@@ -157,11 +165,12 @@ fn fences(holds: &[Hold], violations: &mut Vec<Violation>) {
 }
 
 /// I4. One was first for certain if it stood in the queue before the other asked.
-fn overtaken(attempts: &[Attempt], violations: &mut Vec<Violation>) {
+fn overtaken(attempts: &[Attempt], disturbances: &[u64], violations: &mut Vec<Violation>) {
     for first in attempts {
         let Some(queued) = first.queued else { continue };
         let served = first.hold.as_ref().map(|hold| hold.from);
         let excused = [served, first.gave_up, first.disturbed].into_iter().flatten().min().unwrap_or(u64::MAX);
+        let excused = disturbances.iter().copied().filter(|at| *at >= queued).fold(excused, u64::min);
         for second in attempts {
             if let Some(by) = &second.hold
                 && second.asked > queued

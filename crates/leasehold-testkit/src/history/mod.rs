@@ -68,12 +68,24 @@ pub enum What {
         /// Whether that was accepted.
         accepted: bool,
     },
+    /// It is about to be killed or stopped: told by whoever does that.
+    Signalled,
     /// It was killed: told by whoever did that, when the process was gone.
     Killed,
     /// It was stopped: told by whoever did that, when the process stood still.
     Stopped,
     /// It goes on after a stop.
     Continued,
+}
+
+/// Which waits are judged by who came first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fifo {
+    /// All, but for those who were themselves stopped, killed or gave up.
+    Always,
+    /// Those during which nobody was stopped or killed. One that dies between giving the name to a waiter and telling
+    /// it so takes the wake-up with it: the waiter misses its turn, and is back in its place at its next heartbeat.
+    Undisturbed,
 }
 
 /// Something that must not happen.
@@ -146,7 +158,7 @@ impl fmt::Display for Violation {
 
 /// The holds of a history that is in order, or a panic with all that is not.
 pub fn assert_sound(events: &[Event]) -> Vec<Hold> {
-    match check(events) {
+    match check(events, Fifo::Always) {
         Ok(holds) => holds,
         Err(violations) => {
             let all: Vec<String> = violations.iter().map(Violation::to_string).collect();

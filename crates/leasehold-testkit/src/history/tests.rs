@@ -23,7 +23,7 @@ fn hold(party: &str, from: u64, until: u64, fence: u64) -> Vec<Event> {
 }
 
 fn violations(events: &[Event]) -> Vec<Violation> {
-    check(events).expect_err("this must not pass")
+    check(events, Fifo::Always).expect_err("this must not pass")
 }
 
 #[test]
@@ -73,20 +73,22 @@ fn a_holder_that_was_told_early_relies_on_it_no_longer() {
 fn a_killed_holder_counts_until_its_death_and_a_stopped_one_until_its_stop() {
     let asked = [event("a", 9, What::Asking), event("a", 10, acquired(1))];
     let killed = [&asked[..], &[event("a", 50, What::Killed)]].concat();
-    assert!(check(&[killed, hold("b", 40, 45, 2)].concat()).is_err());
+    assert!(check(&[killed, hold("b", 40, 45, 2)].concat(), Fifo::Always).is_err());
     let stopped = [&asked[..], &[event("a", 30, What::Stopped), event("a", 50, What::Killed)]].concat();
     assert_sound(&[stopped.clone(), hold("b", 40, 45, 2)].concat());
     // Continued, and killed before it could say that it had lost.
     let continued = [&stopped[..], &[event("a", 45, What::Continued)]].concat();
     assert_sound(&[continued.clone(), hold("b", 40, 48, 2)].concat());
+    let twice = [&continued[..], &[event("a", 46, What::Stopped), event("a", 47, What::Continued)]].concat();
+    assert_sound(&[twice, hold("b", 40, 48, 2)].concat());
     let worked = [&continued[..], &[event("a", 46, What::Worked)]].concat();
-    assert!(check(&[worked, hold("b", 40, 48, 2)].concat()).is_err());
+    assert!(check(&[worked, hold("b", 40, 48, 2)].concat(), Fifo::Always).is_err());
 }
 
 #[test]
 fn a_holder_that_never_ended_excludes_all_later_ones() {
     let open = vec![event("a", 9, What::Asking), event("a", 10, acquired(1))];
-    assert!(check(&[open, hold("b", 1_000_000, 1_000_001, 2)].concat()).is_err());
+    assert!(check(&[open, hold("b", 1_000_000, 1_000_001, 2)].concat(), Fifo::Always).is_err());
 }
 
 #[test]
@@ -101,7 +103,7 @@ fn a_fence_that_comes_twice_or_shrinks_is_caught() {
 fn a_fence_that_is_missing_once_is_caught() {
     let mut second = hold("b", 30, 40, 2);
     second[1].what = What::Acquired { fence: None };
-    assert!(check(&[hold("a", 10, 20, 2), second].concat()).is_err());
+    assert!(check(&[hold("a", 10, 20, 2), second].concat(), Fifo::Always).is_err());
 }
 
 /// `a` waits from 5 on; `b` asks at 6 and is served before it.
@@ -121,11 +123,21 @@ fn a_waiter_that_is_overtaken_is_caught_whether_or_not_it_is_served_later() {
 
 #[test]
 fn a_waiter_that_gave_up_was_stopped_or_killed_may_be_overtaken() {
-    for what in [What::GaveUp, What::Stopped, What::Killed] {
+    for what in [What::GaveUp, What::Signalled, What::Stopped, What::Killed] {
         assert_sound(&overtaking(&[event("a", 15, what)]));
     }
-    for what in [What::GaveUp, What::Stopped, What::Killed] {
-        assert!(check(&overtaking(&[event("a", 25, what)])).is_err(), "too late an excuse");
+    for what in [What::GaveUp, What::Signalled, What::Stopped, What::Killed] {
+        assert!(check(&overtaking(&[event("a", 25, what)]), Fifo::Always).is_err(), "too late an excuse");
+    }
+}
+
+#[test]
+fn one_that_died_may_have_taken_a_wake_up_with_it() {
+    let died = |at| [overtaking(&[]), vec![event("c", at, What::Killed)]].concat();
+    assert_eq!(check(&died(10), Fifo::Undisturbed).map(|holds| holds.len()), Ok(1));
+    assert!(check(&died(10), Fifo::Always).is_err());
+    for at in [4, 21] {
+        assert!(check(&died(at), Fifo::Undisturbed).is_err(), "that was before or after the wait");
     }
 }
 

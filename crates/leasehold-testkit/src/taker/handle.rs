@@ -112,6 +112,7 @@ impl Taker {
 
     /// Kills it with -9, and waits until it is gone.
     pub fn kill(&mut self) {
+        self.note(What::Signalled);
         let _ = self.child.kill();
         self.child.wait().unwrap();
         self.note(What::Killed);
@@ -119,6 +120,7 @@ impl Taker {
 
     /// Stops it, and waits until it stands still.
     pub fn stop(&mut self) {
+        self.note(What::Signalled);
         kill_process(self.pid(), Signal::STOP).unwrap();
         while !self.stands_still() {
             std::thread::sleep(Duration::from_micros(200));
