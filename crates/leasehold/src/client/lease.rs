@@ -250,6 +250,7 @@ impl Lease {
         let to = self.core.entropy.attempt_id();
         let request = HandOver { id: self.held.id, fence: self.held.fence, tenure: self.held.tenure, to };
         let reply = self.insist(|| self.core.ask(&self.held.name, request)).await;
+        // Not earlier: dropped half way, what was not handed over is given back.
         self.party = Party::Gone;
         match reply? {
             HandOverReply::Done { fence, .. } => {
@@ -282,8 +283,7 @@ impl Lease {
         drop(parting);
         match reply? {
             ReleaseReply::Released | ReleaseReply::Already => Ok(!was_lost),
-            // The try before had no answer: it was that one.
-            ReleaseReply::NotHeld(_) => Ok(again && !was_lost),
+            ReleaseReply::NotHeld(loss) => Ok(again && !was_lost && self.was_released(loss)),
         }
     }
 
@@ -299,6 +299,19 @@ impl Lease {
             ),
             "drop the lease to stop keeping it alive; its owner releases it",
         ))
+    }
+
+    /// Whether a lease that is not held when it is asked for again was released by a try before, whose answer was lost:
+    /// then nobody can have ended it before that.
+    fn was_released(&self, loss: Loss) -> bool {
+        let in_time = self.core.clock.now() < self.held.deadline();
+        let by_us = match loss {
+            Loss::Expired => true,
+            // Another was granted the name since, unless it may have attached before.
+            Loss::Overtaken => !self.held.attachable,
+            _ => false,
+        };
+        in_time && by_us
     }
 
     /// Asks until there is an answer, or it is of no use any more.

@@ -71,6 +71,7 @@ impl Client {
             renewed: true,
             offered: false,
             unanswered: false,
+            attachable: true,
             granted: core.clock.now(),
         };
         Ok(Lease::joined(Arc::clone(core), Held::new(terms, deadline(sent, left, ttl), falls_short(left, ttl)), party))

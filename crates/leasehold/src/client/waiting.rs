@@ -230,6 +230,7 @@ impl<'a> Wait<'a> {
             not_after_ms: None,
             renewed: plan.keep_alive,
             offered,
+            attachable: plan.work.is_some(),
             unanswered: self.unanswered,
             granted,
         };

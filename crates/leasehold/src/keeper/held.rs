@@ -46,6 +46,7 @@ struct Company {
 
 /// What is settled when a lease begins.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about a grant")]
 pub(crate) struct Terms {
     pub(crate) name: Name,
     pub(crate) id: AttemptId,
@@ -61,6 +62,8 @@ pub(crate) struct Terms {
     pub(crate) offered: bool,
     /// A claim for it had no answer, and may still arrive.
     pub(crate) unanswered: bool,
+    /// Another may take it over with the same attempt id.
+    pub(crate) attachable: bool,
     /// When the grant was received.
     pub(crate) granted: Moment,
 }
