@@ -29,7 +29,8 @@ pub trait Registers: fmt::Debug + Send + Sync {
     /// For each step: loads the record, gives it to [`engine::apply`], and writes it if it changed. What one step wrote
     /// is seen by those after it. The outer error means that nothing was written, or that nobody knows.
     ///
-    /// `patient` steps are off the caller's hot path and may be carried out on another thread.
+    /// `patient` steps are off the caller's hot path and may be carried out on another thread. Hints that were sent
+    /// there, so that they do not wait for the caller to go on, are no longer among the wakes of what is returned.
     fn commit(&self, steps: Vec<(Name, Command)>, patient: bool) -> Answer<'_, Vec<Result<Applied, Error>>>;
 
     /// See [`Store::inspect`].
@@ -78,24 +79,48 @@ impl<R: Registers> RegisterStore<R> {
         applied.ok_or_else(|| Error::internal("a store answered nothing to a step"))?
     }
 
-    /// Sends hints. A client that nobody receives for is silenced at once, so that its turn goes to the next; that may
-    /// wake others, which may be dead too.
-    async fn deliver(&self, name: &Name, mut wakes: Vec<Wake>, patient: bool) {
-        let mut silenced: Vec<ClientId> = Vec::new();
-        while let Some(wake) = wakes.pop() {
-            let known = silenced.contains(&wake.client);
-            let done = if known { wake.news.offer().is_none() } else { self.0.send(name, &wake) == Delivery::Sent };
-            if done {
-                continue;
+    async fn deliver(&self, name: &Name, wakes: Vec<Wake>, patient: bool) {
+        let mut round = Round::new(wakes);
+        while let Some(silence) = round.next_gone(|wake| self.0.send(name, wake)) {
+            round.go_on(name, self.commit_one(name, Command::Silence(silence), patient).await);
+        }
+    }
+}
+
+/// Hints about one name on their way. A client that nobody receives for is silenced at once, so that its turn goes to
+/// the next; that may wake others, which may be dead too.
+#[derive(Debug)]
+pub(super) struct Round {
+    wakes: Vec<Wake>,
+    silenced: Vec<ClientId>,
+}
+
+impl Round {
+    pub(super) fn new(wakes: Vec<Wake>) -> Self {
+        Self { wakes, silenced: Vec::new() }
+    }
+
+    /// Sends until a client turns out to be gone. What is to be done about that goes to [`Round::go_on`].
+    pub(super) fn next_gone(&mut self, mut send: impl FnMut(&Wake) -> Delivery) -> Option<Silence> {
+        while let Some(wake) = self.wakes.pop() {
+            let known = self.silenced.contains(&wake.client);
+            let done = if known { wake.news.offer().is_none() } else { send(&wake) == Delivery::Sent };
+            if !done {
+                self.silenced.push(wake.client);
+                return Some(Silence { client: wake.client, offer: wake.news.offer() });
             }
-            tracing::debug!(%name, "a waiter is gone: passed over");
-            silenced.push(wake.client);
-            let silence = Silence { client: wake.client, offer: wake.news.offer() };
-            match self.commit_one(name, Command::Silence(silence), patient).await {
-                Ok(applied) => wakes.extend(applied.wakes),
-                // The claim window of the offer, or the next heartbeat of a living waiter, does the same later.
-                Err(error) => tracing::warn!(%name, %error, "a dead waiter could not be passed over yet"),
+        }
+        None
+    }
+
+    pub(super) fn go_on(&mut self, name: &Name, silenced: Result<Applied, Error>) {
+        match silenced {
+            Ok(applied) => {
+                tracing::debug!(%name, "a waiter is gone: passed over");
+                self.wakes.extend(applied.wakes);
             }
+            // The claim window of the offer, or the next heartbeat of a living waiter, does the same later.
+            Err(error) => tracing::warn!(%name, %error, "a dead waiter could not be passed over yet"),
         }
     }
 }

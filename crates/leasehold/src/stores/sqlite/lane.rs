@@ -117,22 +117,46 @@ fn commit(core: &Arc<Core>, mut together: Vec<(Steps, Reply)>) {
     if together.len() > 1 {
         let lengths: Vec<usize> = together.iter().map(|(steps, _)| steps.len()).collect();
         let all: Steps = together.iter_mut().flat_map(|(steps, _)| steps.drain(..)).collect();
-        if let Ok(outcomes) = core.commit_patiently(&all) {
+        let outcomes = core.commit_patiently(&all);
+        let mut all = all.into_iter();
+        for (length, (steps, _)) in lengths.iter().zip(&mut together) {
+            *steps = all.by_ref().take(*length).collect();
+        }
+        if let Ok(outcomes) = outcomes {
             let mut outcomes = outcomes.into_iter();
-            for (length, (_, reply)) in lengths.into_iter().zip(together) {
-                // Whoever asked may be gone.
-                let _ = reply.send(Ok(outcomes.by_ref().take(length).collect()));
-            }
-            return;
+            let parts = lengths.into_iter().map(|length| Ok(outcomes.by_ref().take(length).collect()));
+            return answer(core, together.into_iter().zip(parts).collect());
         }
         // Each is to have an answer of its own: one at a time.
-        let mut all = all.into_iter();
-        for (length, (steps, _)) in lengths.into_iter().zip(&mut together) {
-            *steps = all.by_ref().take(length).collect();
-        }
     }
     for (steps, reply) in together {
-        let _ = reply.send(in_parts(core, &steps));
+        let outcomes = in_parts(core, &steps);
+        answer(core, vec![((steps, reply), outcomes)]);
+    }
+}
+
+/// Whoever asked may be gone, and those who are to be woken are told all the same.
+fn answer(core: &Arc<Core>, answers: Vec<((Steps, Reply), Result<Outcomes, Error>)>) {
+    let wakes = |outcomes: &Outcomes| outcomes.iter().flatten().any(|applied| !applied.wakes.is_empty());
+    // Those who wake nobody need not wait until others were told.
+    let (telling, silent): (Vec<_>, Vec<_>) =
+        answers.into_iter().partition(|(_, outcomes)| outcomes.as_ref().is_ok_and(wakes));
+    for ((_, reply), outcomes) in silent {
+        let _ = reply.send(outcomes);
+    }
+    let mut unread = Vec::new();
+    for ((steps, reply), mut outcomes) in telling {
+        for ((name, _), applied) in steps.iter().zip(outcomes.iter_mut().flatten()) {
+            if let Ok(applied) = applied
+                && !applied.wakes.is_empty()
+            {
+                core.deliver(name, std::mem::take(&mut applied.wakes), &mut unread);
+            }
+        }
+        let _ = reply.send(outcomes);
+    }
+    for (client, letter) in unread {
+        core.mailbox.post_patiently(client, &letter);
     }
 }
 

@@ -38,7 +38,7 @@ use self::{
     turnstile::{Turn, Turnstile},
     upkeep::Caretaker,
 };
-use super::registers::{Delivery, RegisterStore, Registers};
+use super::registers::{Delivery, RegisterStore, Registers, Round};
 use crate::{
     clock::Clock,
     engine::{Applied, Command, Wake},
@@ -195,6 +195,26 @@ impl Core {
         match attempt? {
             Attempt::Done(outcomes) => Ok(outcomes),
             Attempt::TooLong => Err(Error::internal("a patient step was not waited for")),
+        }
+    }
+
+    /// On the lane's thread: tells those who are to be woken, since whoever asked for the step may not go on for long.
+    /// Hints for which a receiver has no room yet are added to `unread`.
+    fn deliver(self: &Arc<Self>, name: &Name, wakes: Vec<Wake>, unread: &mut Vec<(ClientId, Vec<u8>)>) {
+        let mut round = Round::new(wakes);
+        while let Some(silence) = round.next_gone(|wake| match self.mailbox.send(name, wake) {
+            Sent::Perhaps => Delivery::Sent,
+            Sent::Nobody => Delivery::Nobody,
+            Sent::Full(letter) => {
+                unread.push((wake.client, letter));
+                Delivery::Sent
+            }
+        }) {
+            let step = [(name.clone(), Command::Silence(silence))];
+            let silenced = self.commit_patiently(&step).and_then(|mut outcomes| {
+                outcomes.pop().unwrap_or_else(|| Err(Error::internal("a step came to nothing")))
+            });
+            round.go_on(name, silenced);
         }
     }
 

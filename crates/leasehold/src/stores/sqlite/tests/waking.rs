@@ -297,3 +297,22 @@ fn where_no_socket_can_be_made_waiters_have_no_address() {
     let grant = granted(ask(&waiter, "a", queueing(&waiter, 2)).unwrap());
     assert!(grant.offered);
 }
+
+#[test]
+fn waiters_are_told_though_whoever_woke_them_never_looks_at_the_answer() {
+    let room = Room::new();
+    let (holder, waiter) = (room.open(), room.open());
+    let gone = room.open();
+    granted(ask(&holder, "a", claim(1)).unwrap());
+    for (store, bits) in [(&gone, 2), (&waiter, 3)] {
+        assert!(queued(&ask(store, "a", queueing(store, bits)).unwrap()));
+    }
+    drop(gone);
+    let lock = name("a");
+    let mut releasing = holder.apply_patiently(&lock, release(1).into());
+    let _ = releasing.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+    drop(releasing);
+    // First that it is the next but for one who turns out to be gone.
+    let offer = std::iter::repeat_with(|| hint(&waiter)).find(|hint| hint.news.offer().is_some());
+    is_offer(&offer.unwrap(), "a", 3);
+}
