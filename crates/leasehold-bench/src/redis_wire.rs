@@ -32,6 +32,8 @@ pub(crate) fn run(args: &[String]) {
         ("multi-thread runtime", tokio::runtime::Builder::new_multi_thread().enable_all().build()),
     ] {
         let runtime = runtime.expect("a runtime");
+        let bare = bare_ratio(&raw, &server, &runtime, rounds);
+        println!("{what:<22}   1 task on a bare tokio socket: ratio to the raw socket {bare:.2}");
         let ours = Ours::open(&server, runtime);
         for tasks in only.map_or(vec![1, TASKS], |tasks| vec![tasks]) {
             let mut ratios = Vec::new();
@@ -62,6 +64,46 @@ pub(crate) fn run(args: &[String]) {
             );
         }
     }
+}
+
+/// What the runtime alone costs one task: it waits for the socket to be readable, and reads.
+fn bare_ratio(raw: &Raw, server: &RedisServer, runtime: &Runtime, rounds: usize) -> f64 {
+    let stream = runtime.block_on(tokio::net::TcpStream::connect(("127.0.0.1", server.port())));
+    let stream = Arc::new(stream.expect("the server runs"));
+    stream.set_nodelay(true).expect("a socket");
+    let set = command(&["SET", "lock:bench:0", VALUE, "NX", "PX", &TTL_MS.to_string()]);
+    let delete = command(&["EVALSHA", &raw.sha, "1", "lock:bench:0", VALUE]);
+    let mut ratios: Vec<f64> = (0..rounds)
+        .map(|_| {
+            let before = raw.rate(1);
+            let (stream, set, delete) = (stream.clone(), set.clone(), delete.clone());
+            let pairs = async move {
+                let began = Instant::now();
+                let mut pairs = 0u32;
+                while began.elapsed() < ROUND {
+                    for (request, expected) in [(&set, b"+OK\r\n".as_slice()), (&delete, b":1\r\n")] {
+                        stream.try_write(request).expect("room in the socket");
+                        stream.readable().await.expect("the server runs");
+                        let mut reply = [0; 64];
+                        let length = loop {
+                            match stream.try_read(&mut reply) {
+                                Ok(length) => break length,
+                                // Readable before, and the runtime has not noticed yet that it no longer is.
+                                Err(_) => stream.readable().await.expect("the server runs"),
+                            }
+                        };
+                        assert_eq!(&reply[..length], expected);
+                    }
+                    pairs += 1;
+                }
+                f64::from(pairs) / began.elapsed().as_secs_f64()
+            };
+            let rate = runtime.block_on(async { tokio::spawn(pairs).await.expect("no panic") });
+            rate / f64::midpoint(before, raw.rate(1))
+        })
+        .collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios[rounds / 2]
 }
 
 const ROUND: Duration = Duration::from_millis(200);

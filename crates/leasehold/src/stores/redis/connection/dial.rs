@@ -85,7 +85,10 @@ impl Dialer {
                 }
             }
         };
-        self.within(self.patience, dialed).await.map_err(|fault| fault.at(&place))
+        self.within(self.patience, dialed).await.map_err(|fault| match &self.target.login {
+            Some(login) => fault.without(&login.password).at(&place),
+            None => fault.at(&place),
+        })
     }
 
     async fn connect(&self, address: &Address) -> Result<Exchange, Fault> {

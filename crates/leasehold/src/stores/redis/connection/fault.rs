@@ -49,6 +49,14 @@ impl Fault {
         self
     }
 
+    /// Without the password, which some servers repeat when they do not understand us.
+    pub(crate) fn without(mut self, password: &str) -> Self {
+        if !password.is_empty() && self.message.contains(password) {
+            self.message = self.message.replace(password, "…").into();
+        }
+        self
+    }
+
     pub(crate) fn is_transient(&self) -> bool {
         self.transient
     }

@@ -20,7 +20,8 @@ impl Host {
         }
     }
 
-    fn own() -> io::Result<Self> {
+    /// A new one, on a thread of its own.
+    pub(super) fn own() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let handle = runtime.handle().clone();
         let (own, ended) = oneshot::channel::<()>();

@@ -55,12 +55,14 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
+    /// Lives on a thread of its own, whatever runtime it is opened on: for callers that block theirs while they wait.
+    pub(crate) own_thread: bool,
 }
 
 /// A connection to a server. When it breaks, a new one is made in the background; until then calls fail at once.
 ///
-/// It lives on the runtime where it was opened. Where there is none, or once that is shut down, it lives on the runtime
-/// of the next call, or on a thread of its own.
+/// It lives on the tokio runtime where it was opened, which must have I/O enabled; where there is none, on a thread of its
+/// own. Once that runtime is shut down it moves to that of the next call.
 pub(crate) struct Connection {
     shared: Arc<Shared>,
 }
@@ -72,6 +74,7 @@ struct Shared {
     limits: Limits,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
+    own_thread: bool,
     state: Mutex<State>,
     closed: Notify,
 }
@@ -94,12 +97,12 @@ enum Phase {
 impl Connection {
     /// Connects. What the server refuses is an error at once; so is a server that cannot be reached.
     pub(crate) async fn open(config: Config) -> Result<Self, Error> {
-        let Config { target, name, channels, on_push, limits, clock, entropy } = config;
+        let Config { target, name, channels, on_push, limits, clock, entropy, own_thread } = config;
         let dialer = Dialer::new(target, &name, clock.clone(), limits.connect)?;
         let down = Fault::transient("not connected yet", "try again in a moment");
         let state = Mutex::new(State { phase: Phase::Down(down), epoch: 0, host: None });
         let (channels, closed) = (Mutex::new(channels), Notify::new());
-        let shared = Arc::new(Shared { dialer, channels, on_push, limits, clock, entropy, state, closed });
+        let shared = Arc::new(Shared { dialer, channels, on_push, limits, clock, entropy, own_thread, state, closed });
         let (first, opened) = oneshot::channel();
         // From here on dropping ends what was started, also if nobody waits for `open` any more.
         let connection = Self { shared };
@@ -107,7 +110,10 @@ impl Connection {
         match opened.await {
             Ok(Ok(())) => Ok(connection),
             Ok(Err(fault)) => Err(fault.error()),
-            Err(_) => Err(ended().error()),
+            Err(_) => Err(Error::refused(
+                "the runtime that should look after the connection does not",
+                "enable I/O on it (`enable_io` or `enable_all`), and do not shut it down",
+            )),
         }
     }
 
@@ -167,7 +173,7 @@ impl Shared {
 
     /// Has a runtime look after the connection.
     fn start(self: &Arc<Self>, first: Option<supervise::First>) -> Result<(), Error> {
-        let host = Host::here().map_err(|error| {
+        let host = if self.own_thread { Host::own() } else { Host::here() }.map_err(|error| {
             Error::unavailable("no runtime for the connection", "the system is short of threads or descriptors")
                 .because(error)
         })?;

@@ -1,12 +1,11 @@
 use std::{
     sync::Arc,
     task::{Context, Poll, Waker},
-    time::Duration,
 };
 
 use leasehold_testkit::redis_server::RedisOptions;
 
-use super::{ask, command, link_after, open, text};
+use super::{ask, command, open, text};
 use crate::stores::redis::{
     connection::accepted,
     resp::{Arg, Eval, Reply, Script},
@@ -167,49 +166,4 @@ async fn what_a_script_refuses_is_an_error_of_its_kind() {
     assert_eq!(wrong_type.kind(), crate::ErrorKind::Corrupt);
     let unknown = accepted(ask(&connection, ["NOSUCH"]).await.unwrap()).unwrap_err();
     assert!(!unknown.is_transient() && unknown.to_string().contains("NOSUCH"), "{unknown}");
-}
-
-#[test]
-fn it_works_without_a_runtime() {
-    let server = RedisOptions::new().start();
-    let connection = pollster::block_on(open(&server.url()));
-    std::thread::scope(|scope| {
-        for thread in 0..4 {
-            let connection = &connection;
-            scope.spawn(move || {
-                for round in 0..100 {
-                    let word = format!("{thread}:{round}");
-                    assert_eq!(pollster::block_on(ask(connection, ["ECHO", &word])).unwrap(), text(&word));
-                }
-            });
-        }
-    });
-    // Its thread ends with it.
-    drop(connection);
-    let gone = || {
-        std::fs::read_dir("/proc/self/task").unwrap().flatten().all(|task| {
-            !std::fs::read_to_string(task.path().join("comm")).unwrap_or_default().starts_with("leasehold-redis")
-        })
-    };
-    let until = std::time::Instant::now() + Duration::from_secs(10);
-    while !gone() {
-        assert!(std::time::Instant::now() < until, "the thread lives on");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-#[test]
-fn it_moves_to_another_runtime_when_its_own_is_shut_down() {
-    let server = RedisOptions::new().start();
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let first = runtime();
-    let connection = first.block_on(open(&server.url()));
-    assert_eq!(first.block_on(ask(&connection, ["ECHO", "1"])).unwrap(), text("1"));
-    drop(first);
-    runtime().block_on(async {
-        let error = connection.link().unwrap_err();
-        assert!(error.is_transient(), "{error}");
-        let link = link_after(&connection, 1).await;
-        assert_eq!(link.call(&command(["ECHO", "2"])).await.unwrap(), text("2"));
-    });
 }

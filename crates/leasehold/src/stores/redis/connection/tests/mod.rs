@@ -4,6 +4,7 @@
 
 mod breaks;
 mod calls;
+mod hosts;
 mod places;
 mod pushes;
 mod refusals;
@@ -40,6 +41,7 @@ fn config(url: &str) -> Config {
         limits: LIMITS,
         clock: SystemClock::shared(),
         entropy: Arc::new(SystemEntropy),
+        own_thread: false,
     }
 }
 

@@ -77,6 +77,15 @@ async fn servers_that_are_too_old() {
 }
 
 #[tokio::test]
+async fn a_server_that_repeats_the_password_does_not_make_us_show_it() {
+    let port =
+        pretender(b"-ERR unknown command `HELLO`, with args beginning with: `3`, `AUTH`, `me`, `hunter2`\r\n", true);
+    let error = refusal(&format!("redis://me:hunter2@127.0.0.1:{port}")).await;
+    assert!(error.to_string().contains("too old"), "{error}");
+    assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
+}
+
+#[tokio::test]
 async fn a_server_that_admits_only_its_own_host() {
     let error = of_pretender(b"-DENIED Redis is running in protected mode\r\n", true).await;
     assert!(error.to_string().contains("protected mode"), "{error}");
