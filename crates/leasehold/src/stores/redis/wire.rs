@@ -29,7 +29,6 @@ impl Wire {
             limits: Limits::default(),
             clock: SystemClock::shared(),
             entropy: Arc::new(SystemEntropy),
-            own_thread: false,
         };
         Ok(Self { connection: Connection::open(config).await?, delete: Script::new(DELETE_IF_EQUAL) })
     }

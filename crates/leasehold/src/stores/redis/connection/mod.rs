@@ -55,8 +55,6 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
-    /// Lives on a thread of its own, whatever runtime it is opened on: for callers that block theirs while they wait.
-    pub(crate) own_thread: bool,
 }
 
 /// A connection to a server. When it breaks, a new one is made in the background; until then calls fail at once.
@@ -97,7 +95,17 @@ enum Phase {
 impl Connection {
     /// Connects. What the server refuses is an error at once; so is a server that cannot be reached.
     pub(crate) async fn open(config: Config) -> Result<Self, Error> {
-        let Config { target, name, channels, on_push, limits, clock, entropy, own_thread } = config;
+        Self::open_on(config, false).await
+    }
+
+    /// As [`open`](Self::open), on a thread of its own whatever runtime we are on: for callers that block theirs while
+    /// they wait for an answer.
+    pub(crate) async fn open_on_own_thread(config: Config) -> Result<Self, Error> {
+        Self::open_on(config, true).await
+    }
+
+    async fn open_on(config: Config, own_thread: bool) -> Result<Self, Error> {
+        let Config { target, name, channels, on_push, limits, clock, entropy } = config;
         let dialer = Dialer::new(target, &name, clock.clone(), limits.connect)?;
         let down = Fault::transient("not connected yet", "try again in a moment");
         let state = Mutex::new(State { phase: Phase::Down(down), epoch: 0, host: None });

@@ -6,7 +6,7 @@ use leasehold_testkit::redis_server::RedisOptions;
 use tokio::runtime::{Builder, Runtime};
 
 use super::{ask, command, config, link_after, open, text};
-use crate::stores::redis::connection::{Config, Connection};
+use crate::stores::redis::connection::Connection;
 
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
@@ -60,8 +60,7 @@ fn it_moves_to_another_runtime_when_its_own_is_shut_down() {
 async fn a_caller_that_blocks_its_runtime_is_served_by_a_thread_of_the_connection() {
     let server = RedisOptions::new().start();
     // Blocks the only thread of this runtime.
-    let connection =
-        pollster::block_on(Connection::open(Config { own_thread: true, ..config(&server.url()) })).unwrap();
+    let connection = pollster::block_on(Connection::open_on_own_thread(config(&server.url()))).unwrap();
     assert_eq!(pollster::block_on(ask(&connection, ["ECHO", "x"])).unwrap(), text("x"));
 }
 

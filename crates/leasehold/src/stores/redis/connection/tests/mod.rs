@@ -41,7 +41,6 @@ fn config(url: &str) -> Config {
         limits: LIMITS,
         clock: SystemClock::shared(),
         entropy: Arc::new(SystemEntropy),
-        own_thread: false,
     }
 }
 
